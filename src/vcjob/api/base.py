@@ -1,0 +1,57 @@
+"""The common base of the API models. Pure.
+
+Models are read-only views of what the API server holds: they are validated once per object version, never mutated and
+never written back (templates and claims stay plain dictionaries, so no field that a newer server knows gets lost).
+"""
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+__all__ = ("InvalidObject", "Model", "ObjectMeta", "parse")
+
+M = TypeVar("M", bound="Model")
+
+
+class InvalidObject(ValueError):
+    """An object's field has a value that the API does not allow.
+
+    `field` is the path as kubectl prints it (`spec.tasks[0].replicas`), `value` what was found, `problem` a sentence.
+    """
+
+    def __init__(self, field: str, *, value: object, problem: str) -> None:
+        self.field = field
+        self.value = value
+        self.problem = problem
+        super().__init__(f"{field}: {problem}")
+
+
+class Model(BaseModel):
+    """A frozen value whose Python names are the snake_case of the API's camelCase names."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
+
+
+class ObjectMeta(Model):
+    """The part of metav1.ObjectMeta that the operator reads."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+    annotations: dict[str, str] = Field(default_factory=dict)
+
+
+def parse(model: type[M], raw: dict[str, Any]) -> M:
+    """Validate a raw object; raise InvalidObject that names the first offending field."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
+        raise InvalidObject(path, value=first.get("input"), problem=first["msg"]) from error
