@@ -1,19 +1,26 @@
 """Errors of API calls, by what the caller does about them.
 
+Pure. The client makes them of refusals, everybody else only reads them.
+
     ApiError
     ├── Transient          retry with back-off: the server or the way to it is not well
     │   ├── Unreachable      no answer (connection refused, cut, timed out)
-    │   ├── Throttled        429; `retry_after` seconds when the server said so
+    │   ├── Throttled        429
     │   ├── ServerError      500, 502, 503, 504
     │   ├── Conflict         409 on an update: read again, decide again
     │   └── Unauthorized     401: the credentials are being renewed
     ├── AlreadyExists      409 on a create: look who owns it
     ├── NotFound           404
     ├── Gone               410: the watch's or list's version is too old
-    ├── Forbidden          403; `quota` tells a ResourceQuota from missing rights
+    ├── Forbidden          403; `quota`, `terminating` and `policy` tell them from missing rights
     ├── Invalid            422 or 400: the object can never be accepted as it is
     └── TooLarge           413
+
+A refusal by an admission webhook or policy is `Forbidden` whatever its code: it says something about the cluster's
+rules of today, not about the object for ever. Servers send 400 and 422 for it as well as 403.
 """
+
+import msgspec
 
 __all__ = (
     "AlreadyExists",
@@ -29,14 +36,15 @@ __all__ = (
     "Transient",
     "Unauthorized",
     "Unreachable",
+    "error_from_response",
 )
 
 
 class ApiError(Exception):
     """An API call that failed.
 
-    `code` is the HTTP status (0: no answer), `reason` the API's CamelCase word, `message` its sentence, `verb` and `path`
-    the call.
+    `code` is the HTTP status (0: no answer), `reason` the API's CamelCase word, `message` its sentence, `verb` and
+    `path` the call.
     """
 
     def __init__(self, message: str, *, code: int = 0, reason: str = "", verb: str = "", path: str = "") -> None:
@@ -49,7 +57,9 @@ class ApiError(Exception):
 
 
 class Transient(ApiError):
-    """The same call may succeed later."""
+    """The same call may succeed later. `retry_after` is in seconds, None when the server named none."""
+
+    retry_after: float | None = None
 
 
 class Unreachable(Transient):
@@ -57,9 +67,7 @@ class Unreachable(Transient):
 
 
 class Throttled(Transient):
-    """429. `retry_after` is in seconds, None when the server named none."""
-
-    retry_after: float | None = None
+    """429: the server has more to do than it can."""
 
 
 class ServerError(Transient):
@@ -89,6 +97,21 @@ class Gone(ApiError):
 class Forbidden(ApiError):
     """403: missing rights, an exceeded quota, Pod Security, a terminating namespace or an admission plugin."""
 
+    @property
+    def quota(self) -> bool:
+        """A ResourceQuota has no room: it may have when other objects go."""
+        return "exceeded quota" in self.message
+
+    @property
+    def terminating(self) -> bool:
+        """The namespace is being deleted: nothing new will ever be created in it."""
+        return self.reason == "NamespaceTerminating" or "because it is being terminated" in self.message
+
+    @property
+    def policy(self) -> bool:
+        """An admission webhook or a ValidatingAdmissionPolicy said no."""
+        return _denied(self.message)
+
 
 class Invalid(ApiError):
     """The server's validation refuses the object."""
@@ -96,3 +119,79 @@ class Invalid(ApiError):
 
 class TooLarge(ApiError):
     """The object is above the server's size limit."""
+
+
+class _Cause(msgspec.Struct, gc=False):
+    reason: str | None = None
+
+
+class _Details(msgspec.Struct, gc=False):
+    causes: list[_Cause] | None = None
+    retry_seconds: int | None = msgspec.field(name="retryAfterSeconds", default=None)
+
+
+class _Status(msgspec.Struct, gc=False):
+    message: str | None = None
+    reason: str | None = None
+    details: _Details | None = None
+
+
+_decode_status = msgspec.json.Decoder(_Status).decode
+
+_BY_CODE: dict[int, type[ApiError]] = {
+    400: Invalid,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    408: ServerError,
+    410: Gone,
+    413: TooLarge,
+    422: Invalid,
+    429: Throttled,
+}
+# The store's own limit comes as a 500 in etcd's words.
+_TOO_LARGE = ("etcdserver: request is too large", "trying to send message larger than max")
+_MESSAGE_MAX = 4096  # characters; a proxy may answer with a page of HTML
+
+
+def error_from_response(status: int, body: bytes, retry_after: str | None, verb: str, path: str) -> ApiError:
+    """Return the error that an answer of HTTP `status` means; `retry_after` is the header's text."""
+    try:
+        answer = _decode_status(body)
+    except msgspec.MsgspecError:
+        answer = _Status(message=body[:_MESSAGE_MAX].decode(errors="replace").strip())
+    message = (answer.message or f"HTTP {status}")[:_MESSAGE_MAX]
+    reason = answer.reason or ""
+    details = answer.details or _Details()
+    if any(cause.reason == "NamespaceTerminating" for cause in details.causes or ()):
+        reason = "NamespaceTerminating"
+    error = _error_class(status, reason=reason, message=message)(
+        message, code=status, reason=reason, verb=verb, path=path
+    )
+    if isinstance(error, Transient):
+        error.retry_after = _seconds(retry_after, details)
+    return error
+
+
+def _error_class(status: int, *, reason: str, message: str) -> type[ApiError]:
+    if status == 409:
+        return AlreadyExists if reason == "AlreadyExists" else Conflict
+    if status in (400, 422) and _denied(message):
+        return Forbidden
+    if status >= 500:
+        return TooLarge if any(words in message for words in _TOO_LARGE) else ServerError
+    return _BY_CODE.get(status, ApiError)
+
+
+def _denied(message: str) -> bool:
+    return ("admission webhook " in message and " denied the request" in message) or (
+        message.startswith("ValidatingAdmissionPolicy ") or (" ValidatingAdmissionPolicy " in message)
+    )
+
+
+def _seconds(header: str | None, details: _Details) -> float | None:
+    """Kubernetes sends whole seconds; the HTTP-date form is taken as "not named"."""
+    try:
+        return max(0.0, float(header or ""))
+    except ValueError:
+        return None if details.retry_seconds is None else max(0.0, float(details.retry_seconds))

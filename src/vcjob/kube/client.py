@@ -1,0 +1,338 @@
+"""The API client: requests and watch streams over one HTTP session.
+
+Owns the connections. Bodies go in as dicts or ready bytes and come out as bytes, so nothing a user wrote is lost in a
+model and nothing is decoded that nobody reads. Every refusal is one of the typed errors. The client repeats a request
+itself only when the server said that it did not execute it for want of credentials (401); all other trying again is the
+caller's. (aiohttp repeats a GET, PUT or DELETE when a kept connection turns out to be closed before any answer: PUTs
+carry a resourceVersion and DELETEs a UID, so a second one does no harm.)
+"""
+
+import socket
+import weakref
+from collections.abc import AsyncGenerator, Mapping
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+import aiohttp
+import msgspec
+from multidict import CIMultiDict
+from yarl import URL
+
+from vcjob.kube.clock import ServerClock, steady
+from vcjob.kube.credentials import Credentials, CredentialsError
+from vcjob.kube.errors import Unauthorized, Unreachable, error_from_response
+
+__all__ = (
+    "JSON",
+    "JSON_PATCH",
+    "MERGE_PATCH",
+    "METADATA_ONLY",
+    "ApiClient",
+    "Body",
+    "RequestObserver",
+    "path_template",
+)
+
+JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
+# As `accept` of a create or patch: the answer has only the object's metadata, which is cheaper for both sides.
+METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+Body = bytes | Mapping[str, Any] | list[Any]
+"""What a request carries: ready JSON, or what msgspec can encode (with `msgspec.Raw` for ready parts)."""
+
+_KEEPALIVE_S: Final = 75.0  # below the 90 s after which the API server closes idle connections
+_CONNECT_TIMEOUT_S: Final = 10.0
+_STREAM_BUFFER: Final = 1024 * 1024  # bytes; fewer pauses of the socket while a burst of events is decoded
+# A dead peer is noticed within 30 + 3 x 10 s even when no bytes are due.
+_TCP_OPTIONS: Final = tuple(
+    (level, getattr(socket, name), value)
+    for level, name, value in (
+        (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+        (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 30),
+        (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 10),
+        (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),
+    )
+    if hasattr(socket, name)
+)
+
+
+class RequestObserver(Protocol):
+    """Told of each request when it has ended: `code` is the HTTP status, 0 when there was no answer."""
+
+    def __call__(self, verb: str, template: str, code: int, seconds: float) -> None: ...
+
+
+class ApiClient:
+    """An API server, as this process sees it. Use as an async context manager, within a running loop."""
+
+    def __init__(self, credentials: Credentials, *, user_agent: str, observer: RequestObserver | None = None) -> None:
+        self.credentials = credentials
+        self.clock = ServerClock()
+        self._user_agent = user_agent
+        self._observer = observer
+        self._encode = msgspec.json.Encoder().encode
+        self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
+        self._headers: dict[tuple[str, str | None], CIMultiDict[str]] = {}
+        self._auth: Mapping[str, str] = {}
+        self._lent: weakref.WeakSet[aiohttp.ClientSession] = weakref.WeakSet()
+        self._connector: aiohttp.TCPConnector
+        self._session: aiohttp.ClientSession
+
+    async def __aenter__(self) -> Self:
+        context = self.credentials.ssl_context
+        self._connector = aiohttp.TCPConnector(
+            limit=0,  # the limiter decides how many requests are in flight
+            ssl=True if context is None else context,
+            keepalive_timeout=_KEEPALIVE_S,
+            socket_factory=_make_socket,
+        )
+        self._session = self._make_session()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+        for session in list(self._lent):
+            await session.close()
+        await self._connector.close()
+
+    # Requests
+
+    async def request(
+        self,
+        verb: str,
+        path: str,
+        *,
+        body: Body | None = None,
+        params: Mapping[str, str] | None = None,
+        content_type: str = JSON,
+        accept: str | None = None,
+        timeout_s: float = 30.0,
+    ) -> bytes:
+        """Send one request and return the answer's body; `path` is already percent-encoded where it must be.
+
+        Raises ApiError, by what the caller does about it.
+        """
+        data = body if body is None or isinstance(body, bytes) else self._encode(body)
+        timeout = self._timeouts.get(timeout_s)
+        if timeout is None:
+            timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_TIMEOUT_S)
+            self._timeouts[timeout_s] = timeout
+        headers = self._request_headers(content_type if data is not None else "", accept)
+        refused = False
+        while True:
+            await self._authenticate()
+            sent = steady()
+            code = 0
+            try:
+                response = await self._session.request(
+                    verb, self._url(path, params), data=data, headers=headers, timeout=timeout, allow_redirects=False
+                )
+                code = response.status
+                try:
+                    answer = await response.read()
+                except BaseException:
+                    response.close()
+                    raise
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                raise _unreachable(error, verb, path) from error
+            finally:
+                received = steady()
+                if self._observer is not None:
+                    self._observer(verb, path_template(path), code, received - sent)
+            answer_headers = response.headers
+            if (date := answer_headers.get("Date")) is not None:
+                self.clock.observe(date, sent=sent, received=received)
+            if 200 <= code < 300:
+                return answer
+            if code == 401 and not refused:
+                refused = True
+                await self.renew_credentials()
+                continue
+            raise error_from_response(code, answer, answer_headers.get("Retry-After"), verb, path)
+
+    async def get(self, path: str, *, params: Mapping[str, str] | None = None, timeout_s: float = 30.0) -> bytes:
+        """Return the object or list at `path`."""
+        return await self.request("GET", path, params=params, timeout_s=timeout_s)
+
+    async def create(self, path: str, body: Body, *, accept: str | None = None) -> bytes:
+        """POST to the collection at `path`; return the object as stored (or as `accept` asks)."""
+        return await self.request("POST", path, body=body, accept=accept)
+
+    async def put(self, path: str, body: Body) -> bytes:
+        """Replace the object at `path`; with a resourceVersion in it, only if nobody changed it since."""
+        return await self.request("PUT", path, body=body)
+
+    async def merge_patch(self, path: str, body: Body) -> bytes:
+        """Change the object at `path` by a JSON merge patch (RFC 7386)."""
+        return await self.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+
+    async def json_patch(self, path: str, body: Body) -> bytes:
+        """Change the object at `path` by a JSON patch (RFC 6902)."""
+        return await self.request("PATCH", path, body=body, content_type=JSON_PATCH)
+
+    async def delete(
+        self,
+        path: str,
+        *,
+        uid: str | None = None,
+        grace_period_s: int | None = None,
+        propagation: str | None = None,
+    ) -> bytes:
+        """Delete the object at `path`, with `uid` only if it is that very one (else Conflict).
+
+        Returns the object when it stays for a while (grace period, finalizers), or a Status when it is gone.
+        """
+        options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if grace_period_s is not None:
+            options["gracePeriodSeconds"] = grace_period_s
+        if propagation is not None:
+            options["propagationPolicy"] = propagation
+        return await self.request("DELETE", path, body=options)
+
+    # Streams
+
+    async def stream(
+        self, path: str, params: Mapping[str, str], *, silence_s: float = 75.0
+    ) -> AsyncGenerator[list[bytes], None]:
+        """Yield the complete lines of an endless answer, as many at once as have come.
+
+        Ends when the server ends it; raises Unreachable when nothing came for `silence_s` seconds or the connection
+        broke, and other ApiErrors when the server refused to start. An unfinished last line is dropped.
+        """
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S, sock_read=silence_s)
+        headers = self._request_headers("", None)
+        try:
+            refused = False
+            while True:
+                await self._authenticate()
+                sent = steady()
+                response = await self._session.request(
+                    "GET",
+                    self._url(path, params),
+                    headers=headers,
+                    timeout=timeout,
+                    allow_redirects=False,
+                    read_bufsize=_STREAM_BUFFER,
+                )
+                if self._observer is not None:
+                    self._observer("WATCH", path_template(path), response.status, steady() - sent)
+                if response.status == 200:
+                    break
+                answer = await response.read()
+                if response.status == 401 and not refused:
+                    refused = True
+                    await self.renew_credentials()
+                    continue
+                raise error_from_response(response.status, answer, response.headers.get("Retry-After"), "WATCH", path)
+            try:
+                async for lines in _split_lines(response.content):
+                    yield lines
+            finally:
+                response.close()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise _unreachable(error, "WATCH", path) from error
+
+    # Session and credentials
+
+    def lend_session(self) -> aiohttp.ClientSession:
+        """Return a session over the same connections and with the same credentials, for another library.
+
+        Closing it leaves this client alone, so it may be given away, for instance in a `kopf.AiohttpSession`.
+        """
+        session = self._make_session()
+        self._lent.add(session)
+        return session
+
+    async def renew_credentials(self) -> None:
+        """Ask for new credentials after the server refused the present ones. Raises Unauthorized."""
+        try:
+            await self.credentials.renew()
+        except CredentialsError as error:
+            raise Unauthorized(str(error)) from error
+        await self._authenticate()
+
+    async def _authenticate(self) -> None:
+        try:
+            auth = await self.credentials.headers()
+        except CredentialsError as error:
+            raise Unauthorized(str(error)) from error
+        if auth is self._auth:
+            return
+        # As defaults of the sessions, so that no request carries them by hand and lent sessions follow.
+        for session in (self._session, *self._lent):
+            for name in self._auth:
+                session.headers.pop(name, None)
+            session.headers.update(auth)
+        self._auth = auth
+
+    def _make_session(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=self._connector,
+            connector_owner=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            # Compressing costs the server more than the bytes are worth within a cluster.
+            headers={"User-Agent": self._user_agent, "Accept": JSON, "Accept-Encoding": "identity", **self._auth},
+        )
+
+    def _request_headers(self, content_type: str, accept: str | None) -> CIMultiDict[str]:
+        headers = self._headers.get((content_type, accept))
+        if headers is None:
+            headers = CIMultiDict()
+            if content_type:
+                headers["Content-Type"] = content_type
+            if accept is not None:
+                headers["Accept"] = f"{accept},{JSON}"  # a kind that cannot do it answers in full
+            self._headers[(content_type, accept)] = headers
+        return headers
+
+    def _url(self, path: str, params: Mapping[str, str] | None) -> URL:
+        url = URL(self.credentials.server + path, encoded=True)
+        return url if params is None else url.with_query(params)
+
+
+def path_template(path: str) -> str:
+    """Return the plural, and the subresource if any, that an API path speaks of: "pods", "jobs/status"."""
+    parts = path.split("/")  # "", "api", version, ... or "", "apis", group, version, ...
+    rest = parts[3:] if parts[1] == "api" else parts[4:]
+    if len(rest) > 2 and rest[0] == "namespaces":
+        rest = rest[2:]
+    if not rest:
+        return path
+    return rest[0] if len(rest) < 3 else f"{rest[0]}/{rest[2]}"
+
+
+async def _split_lines(content: aiohttp.StreamReader) -> AsyncGenerator[list[bytes], None]:
+    # The pieces of a long line are kept in a list and joined once: adding to bytes would copy them again and again.
+    pieces: list[bytes] = []
+    async for chunk in content.iter_any():
+        if b"\n" not in chunk:
+            pieces.append(chunk)
+            continue
+        lines = chunk.split(b"\n")
+        if pieces:
+            pieces.append(lines[0])
+            lines[0] = b"".join(pieces)
+            pieces.clear()
+        rest = lines.pop()
+        if rest:
+            pieces.append(rest)
+        yield lines
+
+
+def _make_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    for level, option, value in _TCP_OPTIONS:
+        made.setsockopt(level, option, value)
+    return made
+
+
+def _unreachable(error: Exception, verb: str, path: str) -> Unreachable:
+    words = str(error) or type(error).__name__
+    return Unreachable(f"no answer to {verb} {path}: {words}", reason=type(error).__name__, verb=verb, path=path)

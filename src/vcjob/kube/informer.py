@@ -1,0 +1,318 @@
+"""The informer: keeps a store in step with the API server, for ever.
+
+Lists a kind, then watches it from the list's version; a broken, silent or too old watch starts again by itself, with
+growing delays while the server is not well. Nothing is lost on the way: what vanished while nobody watched is deleted
+from the store after the next list, with the same call to the listener as for a seen deletion.
+
+    informer = Informer(api, "/api/v1/pods", decode=decode_pod, on_change=enqueue, params={"labelSelector": "..."})
+    task = asyncio.create_task(informer.run())
+    await informer.synced.wait()
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Final, Generic
+
+import msgspec
+
+from vcjob.kube.backoff import retry_delay
+from vcjob.kube.client import ApiClient
+from vcjob.kube.clock import steady
+from vcjob.kube.errors import ApiError, Gone, NotFound, ServerError, Transient, error_from_response
+from vcjob.kube.store import OnChange, Store, T
+
+__all__ = ("Decode", "Informer", "InformerStats")
+
+log = logging.getLogger(__name__)
+
+Decode = Callable[[bytes], tuple[str, T]]
+"""From the line of an ADDED, MODIFIED or DELETED event to its type and object. May raise on anything else."""
+
+_LIST_TIMEOUT_S: Final = 60.0
+_WATCH_S: Final = (240.0, 300.0)  # how long one watch may last; spread, so that replicas do not come back together
+_SLICE_S: Final = 0.002  # of decoding, then others have their turn
+_BACKOFF_BASE_S: Final = 0.5
+_BACKOFF_CAP_S: Final = 30.0
+_HEALTHY_AFTER_S: Final = 10.0  # a watch that lasted as long ends the back-off
+_CONTROL: Final = (b'{"type":"BOOKMARK"', b'{"type":"ERROR"')
+
+
+@dataclass(slots=True, kw_only=True)
+class InformerStats:
+    """Counters of one informer, for metrics."""
+
+    events: int = 0
+    bookmarks: int = 0
+    lists: int = 0
+    relists: int = 0  # lists after the first of each stream
+    watches: int = 0
+    failures: int = 0
+    undecodable: int = 0
+
+
+class _ListMeta(msgspec.Struct, gc=False):
+    version: str = msgspec.field(name="resourceVersion", default="0")
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+class _Envelope(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Bookmark(msgspec.Struct, gc=False):
+    metadata: _ListMeta
+
+
+class _ErrorStatus(msgspec.Struct, gc=False):
+    code: int = 0
+
+
+_decode_list = msgspec.json.Decoder(_List).decode
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
+_decode_error = msgspec.json.Decoder(_ErrorStatus).decode
+
+
+class Informer(Generic[T]):
+    """One kind, in the whole cluster or in some namespaces, as a store that follows it."""
+
+    def __init__(
+        self,
+        api: ApiClient,
+        path: str,
+        *,
+        decode: Decode[T],
+        on_change: OnChange[T],
+        params: Mapping[str, str] | None = None,
+        namespaces: tuple[str, ...] = (),
+        silence_s: float = 75.0,
+    ) -> None:
+        """`path` is the kind's cluster-wide collection; `namespaces` (none: all) narrows it to one stream each.
+
+        `params` holds labelSelector and fieldSelector. The server sends a bookmark about each minute, so a stream that
+        is silent for `silence_s` is taken for dead.
+        """
+        self.store: Store[T] = Store(on_change, now=steady)
+        self.synced = asyncio.Event()
+        self.stats = InformerStats()
+        self._streams = tuple(
+            _Stream(self, api, path, namespace=namespace, decode=decode, params=dict(params or {}), silence_s=silence_s)
+            for namespace in (namespaces or (None,))
+        )
+        self.path = path
+
+    @property
+    def last_heard(self) -> float:
+        """The `steady` time at which the stream that is silent for longest was last heard."""
+        return min(stream.last_heard for stream in self._streams)
+
+    @property
+    def missing(self) -> bool:
+        """The server does not know the kind (its CRD is not installed); it is asked again from time to time."""
+        return any(stream.missing for stream in self._streams)
+
+    @property
+    def relists(self) -> int:
+        return self.stats.relists
+
+    async def run(self) -> None:
+        """Follow the server until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for stream in self._streams:
+                group.create_task(stream.run(), name=f"informer {stream.path}")
+
+    def stream_is_ready(self) -> None:
+        """Called by each stream after its first list, or when there is nothing to list."""
+        if all(stream.ready for stream in self._streams):
+            self.synced.set()
+
+
+class _Stream(Generic[T]):
+    """List and watch of one collection."""
+
+    def __init__(
+        self,
+        informer: Informer[T],
+        api: ApiClient,
+        path: str,
+        *,
+        namespace: str | None,
+        decode: Decode[T],
+        params: dict[str, str],
+        silence_s: float,
+    ) -> None:
+        self._informer = informer
+        self._api = api
+        self._namespace = namespace
+        self._decode = decode
+        self._params = params
+        self._silence_s = silence_s
+        self._stats = informer.stats
+        self._store = informer.store
+        self._version = 0  # the newest that this stream has been told
+        self._must_list = True
+        self._from_store = False  # the next list must ask the server's store, not its cache
+        self._failing = ""  # kind of the last failure; a repeated one is logged at debug level
+        self.path = path
+        if namespace is not None:
+            head, _, plural = path.rpartition("/")
+            self.path = f"{head}/namespaces/{namespace}/{plural}"
+        self.last_heard = steady()
+        self.ready = False
+        self.missing = False
+
+    async def run(self) -> None:
+        attempt = 0
+        while True:
+            began = steady()
+            try:
+                if self._must_list:
+                    await self._list()
+                await self._watch()
+                failure: ApiError | None = None
+            except ApiError as error:
+                failure = error
+            if failure is None:
+                self._failing = ""
+            elif not isinstance(failure, Gone):
+                self._note(failure)
+            lasted = steady() - began
+            attempt = 0 if lasted >= _HEALTHY_AFTER_S else attempt + 1
+            if failure is None and attempt <= 1:
+                continue  # an ordinary end: go on at once
+            delay = retry_delay(
+                max(attempt - 1, 0), chance=random.random(), base_s=_BACKOFF_BASE_S, cap_s=_BACKOFF_CAP_S
+            )
+            if isinstance(failure, Transient) and failure.retry_after is not None:
+                delay = max(delay, min(failure.retry_after, _BACKOFF_CAP_S))
+            await asyncio.sleep(delay)
+
+    # List
+
+    async def _list(self) -> None:
+        # From the server's cache, but never older than what we have seen; only when that cache cannot tell
+        # (it is younger than our version) from the store itself, which costs the server far more.
+        version = "" if self._from_store else str(self._version)
+        params = self._params | ({"resourceVersion": version} if version else {})
+        try:
+            body = await self._api.get(self.path, params=params, timeout_s=_LIST_TIMEOUT_S)
+        except (Gone, ServerError) as error:
+            self._from_store = isinstance(error, Gone) or "Too large resource version" in error.message
+            raise
+        self._heard()
+        try:
+            listing = _decode_list(body)
+            self._version = int(listing.metadata.version)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise ServerError(f"the list of {self.path} cannot be read: {error}", path=self.path) from error
+        del body
+        present = []
+        deadline = perf_counter() + _SLICE_S
+        for raw in listing.items or ():
+            # As an event, so that the caller writes one decoder only; the copy is cheap next to the decoding.
+            line = b'{"type":"ADDED","object":%b}' % raw
+            item = self._decoded(line)
+            if item is not None:
+                present.append(item[1].key)
+                self._store.put(item[1])
+            if perf_counter() > deadline:
+                await asyncio.sleep(0)
+                deadline = perf_counter() + _SLICE_S
+        self._store.forget_absent(present, version=self._version, namespace=self._namespace)
+        self._stats.lists += 1
+        self._stats.relists += self.ready
+        self._must_list = self._from_store = self.missing = False
+        self._be_ready()
+
+    def _be_ready(self) -> None:
+        self.ready = True
+        self._informer.stream_is_ready()
+
+    # Watch
+
+    async def _watch(self) -> None:
+        lasts = random.uniform(*_WATCH_S)
+        params = self._params | {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": str(self._version),
+            "timeoutSeconds": str(int(lasts)),
+        }
+        self._stats.watches += 1
+        deadline = perf_counter() + _SLICE_S
+        async with aclosing(self._api.stream(self.path, params, silence_s=self._silence_s)) as chunks:
+            async for lines in chunks:
+                self._heard()
+                for line in lines:
+                    self._take(line)
+                    if perf_counter() > deadline:
+                        await asyncio.sleep(0)
+                        deadline = perf_counter() + _SLICE_S
+
+    def _take(self, line: bytes) -> None:
+        if line.startswith(_CONTROL):
+            self._take_control(line)
+            return
+        event = self._decoded(line)
+        if event is None:
+            return
+        kind, item = event
+        self._stats.events += 1
+        if item.version > self._version:
+            self._version = item.version
+        if kind == "DELETED":
+            self._store.deleted(item)
+        else:
+            self._store.put(item)
+
+    def _decoded(self, line: bytes) -> tuple[str, T] | None:
+        try:
+            return self._decode(line)
+        except Exception as error:  # one malformed object must not blind us to all the others
+            if b'"BOOKMARK"' in line[:40] or b'"ERROR"' in line[:40]:
+                self._take_control(line)
+                return None
+            self._stats.undecodable += 1
+            log.error("object cannot be decoded", extra={"path": self.path, "error": str(error), "line": line[:300]})
+            return None
+
+    def _take_control(self, line: bytes) -> None:
+        try:
+            envelope = _decode_envelope(line)
+            if envelope.type == "BOOKMARK":
+                self._version = max(self._version, int(_decode_bookmark(envelope.object).metadata.version))
+                self._stats.bookmarks += 1
+                return
+            code = _decode_error(envelope.object).code
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise ServerError(f"the watch of {self.path} cannot be read: {error}", path=self.path) from error
+        failure = error_from_response(code or 500, bytes(envelope.object), None, "WATCH", self.path)
+        if isinstance(failure, Gone):
+            self._must_list = True
+        raise failure
+
+    # Health
+
+    def _heard(self) -> None:
+        self.last_heard = steady()
+
+    def _note(self, failure: ApiError) -> None:
+        self._stats.failures += 1
+        if isinstance(failure, NotFound):
+            self._heard()  # an answer, too: the kind is not there, and so nothing of it
+            self._must_list = self.missing = True
+            self._be_ready()
+        word = f"{type(failure).__name__} {failure.reason}"
+        level = logging.DEBUG if word == self._failing else logging.WARNING
+        self._failing = word
+        log.log(level, "list or watch failed, will retry", extra={"path": self.path, "error": failure.message})
