@@ -4,14 +4,26 @@ Models are read-only views of what the API server holds: they are validated once
 never written back (templates and claims stay plain dictionaries, so no field that a newer server knows gets lost).
 """
 
-from typing import Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-__all__ = ("InvalidObject", "Model", "ObjectMeta", "parse")
+__all__ = ("DNS_LABEL", "DNS_NAME", "Count", "Int32", "InvalidObject", "Model", "ObjectMeta", "null_as", "parse")
 
 M = TypeVar("M", bound="Model")
+
+DNS_NAME: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+DNS_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+
+
+def null_as(default: Any) -> BeforeValidator:
+    """Read an explicit null as if the field were absent, as Go does."""
+    return BeforeValidator(lambda value: default if value is None else value)
+
+
+Int32 = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+Count = Annotated[int, Field(ge=0, lt=2**31), null_as(0)]
 
 
 class InvalidObject(ValueError):

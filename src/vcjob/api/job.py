@@ -8,10 +8,13 @@ that no webhook has defaulted behaves as if one had.
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field, WithJsonSchema
 
-from .base import Model, ObjectMeta
+from .base import DNS_LABEL, DNS_NAME, Count, Int32, Model, ObjectMeta, null_as
+from .duration import DURATION_PATTERN
 from .names import DEFAULT_QUEUE
+from .policy import Action, Event, LifecyclePolicy
+from .topology import NetworkTopology
 
 __all__ = (
     "DEFAULT_MAX_RETRY",
@@ -29,16 +32,13 @@ __all__ = (
 )
 
 DEFAULT_MAX_RETRY: Final = 3
-DNS_NAME: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-DNS_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
-
-def _null_as(default: Any) -> BeforeValidator:
-    return BeforeValidator(lambda value: default if value is None else value)
-
-
-Int32 = Annotated[int, Field(ge=-(2**31), lt=2**31)]
-Count = Annotated[int, _null_as(0), Field(ge=0, lt=2**31)]
+PodTemplate = Annotated[dict[str, Any], null_as({}), WithJsonSchema({"x-core": "io.k8s.api.core.v1.PodTemplateSpec"})]
+ClaimSpec = Annotated[dict[str, Any], WithJsonSchema({"x-core": "io.k8s.api.core.v1.PersistentVolumeClaimSpec"})]
+Arguments = Annotated[
+    tuple[str, ...], null_as(()), WithJsonSchema({"type": "array", "items": {"type": "string"}, "nullable": True})
+]
+Text = Annotated[str, null_as("")]
 
 
 class Phase(StrEnum):
@@ -61,78 +61,65 @@ class Phase(StrEnum):
         return self in (Phase.COMPLETED, Phase.FAILED, Phase.TERMINATED)
 
 
-class Action(StrEnum):
-    """What a lifecycle policy or a Command can ask for."""
-
-    ABORT_JOB = "AbortJob"
-    RESTART_JOB = "RestartJob"
-    RESTART_TASK = "RestartTask"
-    RESTART_POD = "RestartPod"
-    RESTART_PARTITION = "RestartPartition"
-    TERMINATE_JOB = "TerminateJob"
-    COMPLETE_JOB = "CompleteJob"
-    RESUME_JOB = "ResumeJob"
-
-
-class Event(StrEnum):
-    """What a lifecycle policy can react to."""
-
-    ANY = "*"
-    POD_FAILED = "PodFailed"
-    POD_EVICTED = "PodEvicted"
-    POD_PENDING = "PodPending"
-    UNKNOWN = "Unknown"
-    TASK_COMPLETED = "TaskCompleted"
-    TASK_FAILED = "TaskFailed"
-    JOB_UPDATED = "JobUpdated"  # accepted by admission, never produced
-
-
-class LifecyclePolicy(Model):
-    """When `event` (or one of `events`, or `exitCode`) happens, do `action`, after `timeout` when given."""
-
-    action: str = Field("", description="What to do.")
-    event: str = Field("", description="What it reacts to.")
-    events: Annotated[tuple[str, ...], _null_as(())] = Field((), description="Several events with one action.")
-    exit_code: Int32 | None = Field(None, description="React to a container that ended with this code instead.")
-    timeout: str | None = Field(None, description="Wait so long, and act only if the cause is still there.")
-
-
-class NetworkTopology(Model):
-    """How near to each other the members of a group must be placed."""
-
-    mode: str = Field("hard", description="`hard`: required; `soft`: preferred.")
-    highest_tier_allowed: Count | None = None
-    highest_tier_name: str = ""
-
-
 class PartitionPolicy(Model):
     """Cut a task's replicas into partitions of equal size that are scheduled and restarted together."""
 
-    total_partitions: Int32
-    partition_size: Int32
-    min_partitions: Count = 0
-    network_topology: NetworkTopology | None = None
+    total_partitions: Int32 = Field(
+        description="How many partitions; replicas must be totalPartitions x partitionSize.",
+        json_schema_extra={"minimum": 1},
+    )
+    partition_size: Int32 = Field(description="Pods in each partition.", json_schema_extra={"minimum": 1})
+    min_partitions: Count = Field(
+        0, description="Partitions that must be placed at least.", json_schema_extra={"x-default": 0}
+    )
+    network_topology: NetworkTopology | None = Field(
+        None, description="How near to each other the Pods of one partition run."
+    )
 
 
 class DependsOn(Model):
     """Tasks that must be ready before this one's Pods are made."""
 
-    name: Annotated[tuple[str, ...], _null_as(())] = ()
-    iteration: str = ""
+    name: Annotated[tuple[str, ...], null_as(())] = Field((), description="Names of tasks of this Job.")
+    iteration: Text = Field(
+        "", description="all (the default): every task of the list must be ready; any: one of several is enough."
+    )
 
 
 class Task(Model):
     """One role of a Job: `replicas` Pods from one template."""
 
-    name: str = ""
-    replicas: Count = 0
-    min_available: Count | None = None
-    template: Annotated[dict[str, Any], _null_as({})] = Field(default_factory=dict)
-    policies: Annotated[tuple[LifecyclePolicy, ...], _null_as(())] = ()
-    topology_policy: str = ""
-    max_retry: Int32 = 0
-    depends_on: DependsOn | None = None
-    partition_policy: PartitionPolicy | None = None
+    name: Text = Field(
+        "",
+        description="Name of the task, part of its Pods' names; default<index> when empty.",
+        json_schema_extra={"maxLength": 63, "pattern": DNS_LABEL},
+    )
+    replicas: Count = Field(0, description="How many Pods: <job>-<task>-0 and so on.")
+    min_available: Count | None = Field(
+        None,
+        description="How many Pods of the task must be placed at least; minPartitions x partitionSize, else replicas, "
+        "when absent.",
+    )
+    template: PodTemplate = Field(
+        default_factory=dict, description="What each Pod of the task looks like, as in a Deployment."
+    )
+    policies: Annotated[tuple[LifecyclePolicy, ...], null_as(())] = Field(
+        (), description="What to do when something happens to the task's Pods; they go before those of the Job."
+    )
+    topology_policy: Text = Field(
+        "",
+        description="NUMA policy for the task's Pods. Other than none, each CPU request must be a whole number.",
+        json_schema_extra={"enum": ["none", "best-effort", "restricted", "single-numa-node"]},
+    )
+    max_retry: Int32 = Field(
+        0,
+        description="Container restarts after which the task counts as failed; 3 when 0 or absent.",
+        json_schema_extra={"minimum": 0},
+    )
+    depends_on: DependsOn | None = Field(None, description="Tasks that must be ready before this one's Pods are made.")
+    partition_policy: PartitionPolicy | None = Field(
+        None, description="Cut the replicas into partitions of equal size that are scheduled and restarted together."
+    )
 
     @property
     def pod_spec(self) -> dict[str, Any]:
@@ -158,27 +145,74 @@ class Task(Model):
 class Volume(Model):
     """A claim that every container of the Job mounts."""
 
-    mount_path: str = ""
-    volume_claim_name: str = ""
-    volume_claim: dict[str, Any] | None = None
+    mount_path: Text = Field(
+        "",
+        description="Where every container mounts it; not empty, no colon, not twice.",
+        json_schema_extra={"minLength": 1, "pattern": "^[^:]+$"},
+    )
+    volume_claim_name: Text = Field(
+        "",
+        description="An existing claim; generated when volumeClaim is given instead.",
+        json_schema_extra={"maxLength": 253},
+    )
+    volume_claim: ClaimSpec | None = Field(None, description="A claim to be created for the Job and deleted with it.")
 
 
 class JobSpec(Model):
     """`spec` of a Job."""
 
-    scheduler_name: str = ""
-    min_available: Count = 0
-    volumes: Annotated[tuple[Volume, ...], _null_as(())] = ()
-    tasks: Annotated[tuple[Task, ...], _null_as(())] = ()
-    policies: Annotated[tuple[LifecyclePolicy, ...], _null_as(())] = ()
-    plugins: Annotated[dict[str, Annotated[tuple[str, ...], _null_as(())]], _null_as({})] = Field(default_factory=dict)
-    queue: str = DEFAULT_QUEUE
-    max_retry: Count = DEFAULT_MAX_RETRY
-    ttl_seconds_after_finished: Count | None = None
-    priority_class_name: str = ""
-    min_success: Count | None = None
-    network_topology: NetworkTopology | None = None
-    running_estimate: str | None = None
+    scheduler_name: Text = Field(
+        "",
+        description="Scheduler of the Pods whose template names none; volcano when empty.",
+        json_schema_extra={"maxLength": 63},
+    )
+    min_available: Count = Field(
+        0, description="How many Pods of all tasks must be placed together; the sum of the tasks' when 0 or absent."
+    )
+    volumes: Annotated[tuple[Volume, ...], null_as(())] = Field(
+        (), description="Claims that every container of the Job mounts."
+    )
+    tasks: Annotated[tuple[Task, ...], null_as(())] = Field(
+        (), description="The roles of the Job, each with its own Pods.", json_schema_extra={"minItems": 1}
+    )
+    policies: Annotated[tuple[LifecyclePolicy, ...], null_as(())] = Field(
+        (), description="What to do when something happens to a Pod or task; those of the task go before."
+    )
+    plugins: Annotated[dict[str, Arguments], null_as({})] = Field(
+        default_factory=dict,
+        description="Plugins by name with their arguments: env, svc, ssh, tensorflow, pytorch, mpi, ray, hcclrank.",
+    )
+    queue: Text = Field(
+        DEFAULT_QUEUE,
+        description="The queue that the Job waits in.",
+        json_schema_extra={"x-default": DEFAULT_QUEUE, "pattern": DNS_NAME, "maxLength": 253},
+    )
+    max_retry: Count = Field(
+        DEFAULT_MAX_RETRY,
+        description="After how many restarts the Job fails.",
+        json_schema_extra={"x-default": DEFAULT_MAX_RETRY},
+    )
+    ttl_seconds_after_finished: Count | None = Field(
+        None, description="Seconds after its end when the Job is deleted; never when absent."
+    )
+    priority_class_name: Text = Field(
+        "",
+        description="PriorityClass of the Job and of the Pods whose template names none.",
+        json_schema_extra={"pattern": DNS_NAME, "maxLength": 253},
+    )
+    min_success: Count | None = Field(
+        None,
+        description="The Job is complete when so many Pods have succeeded.",
+        json_schema_extra={"minimum": 1},
+    )
+    network_topology: NetworkTopology | None = Field(
+        None, description="How near to each other in the network all Pods of the Job run."
+    )
+    running_estimate: str | None = Field(
+        None,
+        description="How long the Job is thought to run, for the scheduler.",
+        json_schema_extra={"pattern": DURATION_PATTERN},
+    )
 
     @property
     def effective_max_retry(self) -> int:
@@ -192,11 +226,11 @@ class JobSpec(Model):
 
 
 class Job(Model):
-    """A Job without its status, which the lifecycle reads by its own rules."""
+    """A gang of Pods made of tasks, without its status, which the lifecycle reads by its own rules."""
 
     api_version: Literal["batch.volcano.sh/v1alpha1"] = "batch.volcano.sh/v1alpha1"
     metadata: ObjectMeta
-    spec: JobSpec
+    spec: JobSpec = Field(description="What the Job is made of.")
 
     @property
     def name(self) -> str:
