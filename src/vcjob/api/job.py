@@ -8,7 +8,7 @@ that no webhook has defaulted behaves as if one had.
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import ConfigDict, Field, WithJsonSchema
 
 from .base import DNS_LABEL, DNS_NAME, Count, Int32, Model, ObjectMeta, null_as
 from .duration import DURATION_PATTERN
@@ -104,7 +104,8 @@ class Task(Model):
         default_factory=dict, description="What each Pod of the task looks like, as in a Deployment."
     )
     policies: Annotated[tuple[LifecyclePolicy, ...], null_as(())] = Field(
-        (), description="What to do when something happens to the task's Pods; they go before those of the Job."
+        (),
+        description="What to do when something happens to the task's Pods; they go before those of the Job.",
     )
     topology_policy: Text = Field(
         "",
@@ -145,6 +146,8 @@ class Task(Model):
 class Volume(Model):
     """A claim that every container of the Job mounts."""
 
+    model_config = ConfigDict(json_schema_extra={"required": ["mountPath"]})
+
     mount_path: Text = Field(
         "",
         description="Where every container mounts it; not empty, no colon, not twice.",
@@ -173,10 +176,13 @@ class JobSpec(Model):
         (), description="Claims that every container of the Job mounts."
     )
     tasks: Annotated[tuple[Task, ...], null_as(())] = Field(
-        (), description="The roles of the Job, each with its own Pods.", json_schema_extra={"minItems": 1}
+        (),
+        description="The roles of the Job, each with its own Pods.",
+        json_schema_extra={"minItems": 1, "maxItems": 20_000},
     )
     policies: Annotated[tuple[LifecyclePolicy, ...], null_as(())] = Field(
-        (), description="What to do when something happens to a Pod or task; those of the task go before."
+        (),
+        description="What to do when something happens to a Pod or task; those of the task go before.",
     )
     plugins: Annotated[dict[str, Arguments], null_as({})] = Field(
         default_factory=dict,

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from .base import Int32, Model, null_as
 from .duration import DURATION_PATTERN
@@ -56,10 +56,13 @@ POLICY_EVENTS: Final = (
 class LifecyclePolicy(Model):
     """When `event` (or one of `events`, or `exitCode`) happens, do `action`, after `timeout` when given."""
 
+    model_config = ConfigDict(json_schema_extra={"required": ["action"]})
+
     action: Annotated[str, null_as("")] = Field(
         "",
         description="What to do: AbortJob, RestartJob, RestartTask, RestartPod, RestartPartition, TerminateJob, "
         "CompleteJob or ResumeJob.",
+        json_schema_extra={"maxLength": 63},
     )
     event: Annotated[str, null_as("")] = Field(
         "",
