@@ -46,8 +46,8 @@ class Mpi(Plugin):
         ssh = parse_arguments(self.job.spec.plugins.get(Ssh.name, ()), plugin=Ssh.name, flags=Ssh.flags).values
         if ssh["ssh-port"] != self.args["port"]:
             message = (
-                f"mpi: port is {self.args['port']} but the config of ssh connects to {ssh['ssh-port']}; give both the port "
-                "on which sshd listens (mpi --port, ssh --ssh-port)"
+                f"mpi: port is {self.args['port']} but the config of ssh connects to {ssh['ssh-port']}; give both "
+                "plugins the port of sshd"
             )
             found.append(Note(reason=Reason.ARGUMENT, message=message))
         return tuple(found)

@@ -53,7 +53,7 @@ class Ray(Plugin):
             found.append(f"ray: no task is named {self.args['head']}; name the head task with --head")
         if not is_label(self._service):
             found.append(
-                f"ray: the Service name {self._service} must be a DNS label of at most 63 characters; change the Job name"
+                f"ray: the Service name {self._service} must be a DNS label of at most 63 characters; rename the Job"
             )
         return tuple(found)
 

@@ -32,6 +32,7 @@ __all__ = (
     "broken_plugins",
     "enabled_plugins",
     "find_plugin",
+    "forget_catalogue",
     "known_names",
     "load_catalogue",
     "unknown_plugins",
@@ -99,6 +100,11 @@ def load_catalogue(found: Iterable[EntryPoint]) -> Catalogue:
         else:
             others[entry.name] = plugin
     return Catalogue(plugins=own | others, broken=broken)
+
+
+def forget_catalogue() -> None:
+    """Look at the installed packages again at the next question."""
+    _catalogue.cache_clear()
 
 
 @cache
