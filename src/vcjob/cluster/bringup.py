@@ -56,6 +56,7 @@ __all__ = ("Bringup", "PortTaken")
 
 # What a slow, busy machine may need; a component that ends is noticed at once.
 _READY_TIMEOUT_S: Final = 120.0
+_SERVERS: Final = frozenset({ETCD.name, KUBE_APISERVER.name})
 _LAST_LINES: Final = 15
 _PORT_TAKEN: Final = "address already in use"
 
@@ -84,6 +85,7 @@ class Bringup:
         self._paths = paths
         self._nodes = nodes
         self._say = say
+        self._known_dead: set[str] = set()  # ended before this `up`, and their turn to be restarted has not come yet
         self._layout = Layout(
             paths=paths,
             files=CertificateFiles(folder=paths.pki),
@@ -133,11 +135,14 @@ class Bringup:
 
     def restart(self, names: tuple[str, ...], *, guardian: Guardian) -> None:
         """Start again, on the data that is there, the components of these names; the others are left as they are."""
-        for former in self.record.components:
-            if former.name in names:
+        dead = [former for former in self.record.components if former.name in names]
+        self._known_dead = set(names)
+        # In two rounds: a client that finds no API server in its first seconds ends.
+        for round_ in ([c for c in dead if c.name in _SERVERS], [c for c in dead if c.name not in _SERVERS]):
+            for former in round_:
                 self._say(f"{former.name} had ended; starting it again")
                 self._run(former.name, command=former.command, log=Path(former.log), guardian=guardian)
-        self._await_apiserver()
+            self._await_apiserver()
 
     def scale(self, *, guardian: Guardian) -> None:
         """Bring the number of fake nodes to what was asked for."""
@@ -197,6 +202,7 @@ class Bringup:
         running = RunningComponent(name=name, process=held.id, command=command, log=str(log))
         self.record = self.record.with_component(running)
         write_record(self._paths.record, record=self.record)
+        self._known_dead.discard(name)
         held.release()
 
     def _await_apiserver(self) -> None:
@@ -209,7 +215,7 @@ class Bringup:
 
     def _raise_for_the_dead(self) -> None:
         for running in self.record.components:
-            if not is_alive(running.process):
+            if running.name not in self._known_dead and not is_alive(running.process):
                 failure = self._failure(running.name, problem="ended")
                 if any(_PORT_TAKEN in line for line in failure.last_lines):
                     raise PortTaken(failure)
@@ -236,6 +242,6 @@ def _has_default_account(api: ApiServer, *, namespace: str) -> bool:
 def _ready_nodes(api: ApiServer) -> int:
     nodes = api.call("GET", f"/api/v1/nodes?labelSelector={NODE_LABEL}")["items"]
     return sum(
-        any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", ()))
+        any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions") or ())
         for node in nodes
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from vcjob.cluster.paths import ClusterPaths
-from vcjob.cluster.pki import CONTROLLER_MANAGER, FAKE_KUBELET, SCHEDULER, CertificateFiles
+from vcjob.cluster.pki import CONTROLLER_MANAGER, FAKE_KUBELET, FRONT_PROXY, SCHEDULER, CertificateFiles
 from vcjob.cluster.versions import ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER, KWOK, Tool
 
 __all__ = (
@@ -130,6 +130,13 @@ def _apiserver(layout: Layout) -> dict[str, str]:
         "tls-cert-file": str(files.serving),
         "tls-private-key-file": str(files.serving_key),
         "client-ca-file": str(files.ca),
+        "requestheader-client-ca-file": str(files.front_proxy_ca),
+        "requestheader-allowed-names": FRONT_PROXY.name,
+        "requestheader-username-headers": "X-Remote-User",
+        "requestheader-group-headers": "X-Remote-Group",
+        "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+        "proxy-client-cert-file": str(files.client(FRONT_PROXY)),
+        "proxy-client-key-file": str(files.client_key(FRONT_PROXY)),
         "service-account-issuer": _ISSUER,
         "service-account-key-file": str(files.service_account_public_key),
         "service-account-signing-key-file": str(files.service_account_key),

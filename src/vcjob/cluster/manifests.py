@@ -95,5 +95,6 @@ def _rank(manifest: Manifest) -> int:
 
 
 def _is_established(api: ApiServer, *, path: str) -> bool:
-    conditions = api.call("GET", path).get("status", {}).get("conditions", ())
+    # The list is null for the moment between the CRD's creation and the first look of its controllers.
+    conditions = api.call("GET", path).get("status", {}).get("conditions") or ()
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)

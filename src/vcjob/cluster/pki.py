@@ -15,7 +15,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-__all__ = ("ADMIN", "CONTROLLER_MANAGER", "FAKE_KUBELET", "SCHEDULER", "USERS", "CertificateFiles", "User", "write_pki")
+__all__ = (
+    "ADMIN",
+    "CONTROLLER_MANAGER",
+    "FAKE_KUBELET",
+    "FRONT_PROXY",
+    "SCHEDULER",
+    "USERS",
+    "CertificateFiles",
+    "User",
+    "write_pki",
+)
 
 _VALID: Final = timedelta(days=3650)
 _CLOCK_SKEW: Final = timedelta(hours=1)
@@ -38,6 +48,7 @@ CONTROLLER_MANAGER: Final = User(key="controller-manager", name="system:kube-con
 SCHEDULER: Final = User(key="scheduler", name="system:kube-scheduler")
 # A name of its own, so that an audit log tells the fake nodes' writes from the administrator's.
 FAKE_KUBELET: Final = User(key="kwok", name="kwok", group=_ADMINISTRATORS)
+FRONT_PROXY: Final = User(key="front-proxy", name="front-proxy-client")
 USERS: Final = (ADMIN, CONTROLLER_MANAGER, SCHEDULER, FAKE_KUBELET)
 
 
@@ -64,6 +75,10 @@ class CertificateFiles:
         return self.folder / "serving.key"
 
     @property
+    def front_proxy_ca(self) -> Path:
+        return self.folder / "front-proxy-ca.crt"
+
+    @property
     def service_account_key(self) -> Path:
         return self.folder / "service-account.key"
 
@@ -82,7 +97,7 @@ def write_pki(folder: Path) -> CertificateFiles:
     """Make all keys and certificates of a new cluster; `folder` must not exist."""
     folder.mkdir(mode=0o700)
     files = CertificateFiles(folder=folder)
-    authority = _Authority()
+    authority = _Authority("vcjob-cluster-ca")
     files.ca.write_bytes(authority.certificate)
     _write_key(files.ca_key, key=authority.key)
 
@@ -105,6 +120,16 @@ def write_pki(folder: Path) -> CertificateFiles:
         files.client(user).write_bytes(authority.sign(key, subject=subject, usage=ExtendedKeyUsageOID.CLIENT_AUTH))
         _write_key(files.client_key(user), key=key)
 
+    # The API server vouches to extension servers for its callers, under an authority of its own: one that also signs
+    # users would let every user speak for any other.
+    front_proxy_authority = _Authority("vcjob-cluster-front-proxy-ca")
+    files.front_proxy_ca.write_bytes(front_proxy_authority.certificate)
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = _subject(FRONT_PROXY.name)
+    usage = ExtendedKeyUsageOID.CLIENT_AUTH
+    files.client(FRONT_PROXY).write_bytes(front_proxy_authority.sign(key, subject=subject, usage=usage))
+    _write_key(files.client_key(FRONT_PROXY), key=key)
+
     account_key = ec.generate_private_key(ec.SECP256R1())
     _write_key(files.service_account_key, key=account_key)
     files.service_account_public_key.write_bytes(
@@ -118,9 +143,9 @@ def write_pki(folder: Path) -> CertificateFiles:
 class _Authority:
     """A certificate authority that lives as long as `write_pki` runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _subject("vcjob-cluster-ca")
+        self._name = _subject(name)
         usage = x509.KeyUsage(
             digital_signature=True,
             key_cert_sign=True,

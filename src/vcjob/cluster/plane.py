@@ -188,7 +188,10 @@ def _up_again(request: UpRequest, *, paths: ClusterPaths, record: Record, lock: 
 def _remove_remains(paths: ClusterPaths, *, record: Record | None) -> None:
     """End the processes of the record, clients before servers, and remove the folder."""
     components = record.components if record else ()
-    servers = (KUBE_APISERVER.name, ETCD.name)
+    servers = (
+        KUBE_APISERVER.name,
+        ETCD.name,
+    )  # etcd last: without its storage, the API server cannot stop in order
     stop_all([c.process for c in components if c.name not in servers], patience_s=_STOP_PATIENCE_S)
     for server in servers:
         stop_all([c.process for c in components if c.name == server], patience_s=_STOP_PATIENCE_S)

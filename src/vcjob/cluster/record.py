@@ -50,8 +50,10 @@ class Record:
         return f"https://127.0.0.1:{self.ports.apiserver}"
 
     def with_component(self, started: RunningComponent) -> "Record":
-        """Return the record with this component added, in the place of a former one of its name."""
-        return replace(self, components=(*(c for c in self.components if c.name != started.name), started))
+        """Return the record with this component added, or put in the place of a former one of its name."""
+        if all(c.name != started.name for c in self.components):
+            return replace(self, components=(*self.components, started))
+        return replace(self, components=tuple(started if c.name == started.name else c for c in self.components))
 
 
 def read_record(path: Path) -> Record | None:
