@@ -52,7 +52,7 @@ def pod(index: int, version: int, phase: str = "Running") -> dict[str, object]:
             "labels": {"volcano.sh/job-name": f"train-{index // 100}", "volcano.sh/task-spec": "worker"},
             "annotations": {"volcano.sh/task-index": str(index), "volcano.sh/job-version": "0"},
             "ownerReferences": [
-                {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "x", "controller": True}
+                {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "t", "uid": "x", "controller": True}
             ],
         },
         "spec": {

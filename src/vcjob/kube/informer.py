@@ -184,7 +184,7 @@ class _Stream(Generic[T]):
                 failure = error
             if failure is None:
                 self._failing = ""
-            elif not isinstance(failure, Gone):
+            else:
                 self._note(failure)
             lasted = steady() - began
             attempt = 0 if lasted >= _HEALTHY_AFTER_S else attempt + 1
@@ -296,10 +296,7 @@ class _Stream(Generic[T]):
             code = _decode_error(envelope.object).code
         except (msgspec.MsgspecError, ValueError) as error:
             raise ServerError(f"the watch of {self.path} cannot be read: {error}", path=self.path) from error
-        failure = error_from_response(code or 500, bytes(envelope.object), None, "WATCH", self.path)
-        if isinstance(failure, Gone):
-            self._must_list = True
-        raise failure
+        raise error_from_response(code or 500, bytes(envelope.object), None, "WATCH", self.path)
 
     # Health
 
@@ -307,6 +304,9 @@ class _Stream(Generic[T]):
         self.last_heard = steady()
 
     def _note(self, failure: ApiError) -> None:
+        if isinstance(failure, Gone):  # an ordinary turn of things after a long silence
+            self._must_list = True
+            return
         self._stats.failures += 1
         if isinstance(failure, NotFound):
             self._heard()  # an answer, too: the kind is not there, and so nothing of it

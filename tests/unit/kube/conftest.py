@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-
 from tests.unit.kube.fake_server import FakeServer
+
 from vcjob.kube.client import ApiClient
 from vcjob.kube.credentials import load_credentials
 
@@ -48,7 +48,7 @@ def write_kubeconfig(path: Path, cluster: str, user: str, *, context: str = "") 
 async def until(condition: Callable[[], bool]) -> None:
     """Let the loop run until `condition` holds; a test that waits in vain ends by its timeout."""
     async with asyncio.timeout(20):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - conditions of a server and a store have no event in common
             await asyncio.sleep(0.001)
 
 

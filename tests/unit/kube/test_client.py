@@ -8,9 +8,9 @@ from pathlib import Path
 import aiohttp
 import msgspec
 import pytest
-
 from tests.unit.kube.conftest import until
 from tests.unit.kube.fake_server import Answer, FakeServer, LostAnswer, Slow
+
 from vcjob.kube.client import ApiClient, path_template
 from vcjob.kube.credentials import load_credentials
 from vcjob.kube.errors import (
