@@ -34,7 +34,7 @@ RULES: Final[dict[str, list[Rule]]] = {
         {
             "rule": f"oldSelf.hasValue() || !has(self.volumes) || !self.volumes.exists(v, {_BOTH_CLAIMS})",
             "optionalOldSelf": True,
-            "message": "conflict: give volumeClaimName for a claim that exists, or volumeClaim for a new one, not both",
+            "message": "conflict: give volumeClaimName for an existing claim or volumeClaim for a new one, not both",
             "fieldPath": ".volumes",
         },
         {

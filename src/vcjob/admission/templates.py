@@ -1,0 +1,132 @@
+"""Pod templates of tasks: the rules of core/v1 that a Job is most often caught by. Pure; never raises.
+
+Paths begin with `spec.task[<index>].`, as Volcano's do. A privileged container is no problem: Pod Security decides.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from vcjob.api.job import Task
+from vcjob.api.quantity import InvalidQuantity, parse_quantity
+
+from .containers import check_container
+from .names import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
+from .problem import Problem, Severity
+from .raw import entries, integer, items, mapping, text
+
+__all__ = ("check_template",)
+
+RESTART_POLICIES: Final = ("", "Always", "OnFailure", "Never")
+DNS_POLICIES: Final = ("", "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+LABEL: Final = "must be a DNS label: at most 63 lower-case letters, digits and dashes"
+SUBDOMAIN: Final = "must be a DNS subdomain: lower-case letters, digits, dashes and dots"
+
+
+def check_template(task: Task, *, index: int) -> Iterator[Problem]:
+    """Yield what the API server would refuse in each Pod of the task."""
+    field = f"spec.task[{index}].template"
+    yield from _check_metadata(mapping(task.template, "metadata"), field=f"{field}.metadata")
+    spec = task.pod_spec
+    field = f"{field}.spec"
+    if not items(spec, "containers"):
+        yield Problem(
+            field=f"{field}.containers", value=None, message="Required value: a Pod has at least one container"
+        )
+    for name, allowed in (("restartPolicy", RESTART_POLICIES), ("dnsPolicy", DNS_POLICIES)):
+        if (value := text(spec, name)) not in allowed:
+            message = f"Unsupported value: it must be one of {', '.join(allowed[1:])}"
+            yield Problem(field=f"{field}.{name}", value=value, message=message)
+    for name, is_valid, rule in (
+        ("hostname", is_dns_label, LABEL),
+        ("subdomain", is_dns_label, LABEL),
+        ("serviceAccountName", is_dns_subdomain, SUBDOMAIN),
+        ("nodeName", is_dns_subdomain, SUBDOMAIN),
+        ("priorityClassName", is_dns_subdomain, SUBDOMAIN),
+    ):
+        if (value := text(spec, name)) and not is_valid(value):
+            yield Problem(field=f"{field}.{name}", value=value, message=rule)
+    if (seconds := integer(spec, "activeDeadlineSeconds")) is not None and seconds < 1:
+        yield Problem(field=f"{field}.activeDeadlineSeconds", value=seconds, message="must be greater than 0")
+    if items(spec, "ephemeralContainers"):
+        message = "ephemeral containers not allowed in pod template"
+        yield Problem(field=f"{field}.ephemeralContainers", value=None, message=message)
+    yield from _check_volumes(spec, field=field)
+    yield from _check_containers(spec, field=field)
+    if task.topology_policy not in ("", "none"):
+        yield from _check_whole_cpus(spec, index=index)
+
+
+def _check_metadata(metadata: Mapping[str, Any], *, field: str) -> Iterator[Problem]:
+    for kind in ("labels", "annotations"):
+        for key, value in mapping(metadata, kind).items():
+            if not is_label_key(str(key)):
+                message = "a key must be at most 63 letters, digits and -_. , perhaps behind a domain and a slash"
+                yield Problem(field=f"{field}.{kind}", value=str(key), message=message)
+            elif kind == "labels" and isinstance(value, str) and not is_label_value(value):
+                message = "a label's value must be at most 63 letters, digits and -_."
+                yield Problem(field=f"{field}.labels[{key}]", value=value, message=message)
+
+
+def _check_volumes(spec: Mapping[str, Any], *, field: str) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, volume in entries(spec, "volumes"):
+        path = f"{field}.volumes[{index}]"
+        name = text(volume, "name")
+        if not name:
+            yield Problem(field=f"{path}.name", value=None, message="Required value")
+        elif not is_dns_label(name):
+            yield Problem(field=f"{path}.name", value=name, message=LABEL)
+        elif name in seen:
+            yield Problem(field=f"{path}.name", value=name, message="Duplicate value")
+        seen.add(name)
+        sources = [kind for kind, source in volume.items() if kind != "name" and source is not None]
+        if len(sources) > 1:
+            message = f"may not specify more than 1 volume type, found {', '.join(map(str, sources))}"
+            yield Problem(field=path, value=name, message=message)
+
+
+def _check_containers(spec: Mapping[str, Any], *, field: str) -> Iterator[Problem]:
+    volumes = frozenset(text(volume, "name") for _, volume in entries(spec, "volumes"))
+    uses_host_network = spec.get("hostNetwork") is True
+    names: Counter[str] = Counter()
+    for kind in ("initContainers", "containers"):
+        for index, container in entries(spec, kind):
+            path = f"{field}.{kind}[{index}]"
+            yield from check_container(
+                container,
+                field=path,
+                volumes=volumes,
+                is_init=kind == "initContainers",
+                uses_host_network=uses_host_network,
+            )
+            name = text(container, "name")
+            names[name] += 1
+            if name and names[name] == 2:
+                yield Problem(field=f"{path}.name", value=name, message="Duplicate value")
+
+
+def _check_whole_cpus(spec: Mapping[str, Any], *, index: int) -> Iterator[Problem]:
+    """Yield the containers that no NUMA node can be reserved for: those without a whole number of CPUs."""
+    for kind in ("initContainers", "containers"):
+        for place, container in entries(spec, kind):
+            resources = mapping(container, "resources")
+            asked = mapping(resources, "requests") or mapping(resources, "limits")
+            if not _is_whole(asked.get("cpu")):
+                yield Problem(
+                    field=f"spec.tasks[{index}].topologyPolicy",
+                    value=None,
+                    message=(
+                        f"the cpu request isn't an integer in spec.task[{index}] container[{place}]: "
+                        f"{text(container, 'name')} of {kind} must ask for a positive whole number of CPUs"
+                    ),
+                    severity=Severity.REFUSED,
+                )
+
+
+def _is_whole(amount: object) -> bool:
+    try:
+        cpus = parse_quantity(amount)
+    except InvalidQuantity:
+        return False
+    return cpus.nano > 0 and cpus.is_whole
