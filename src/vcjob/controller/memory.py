@@ -1,0 +1,39 @@
+"""What the controller remembers of each Job between passes. Losing it costs some reads, never correctness."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from vcjob.lifecycle.pod import Pod
+from vcjob.lifecycle.snapshot import Command, Hold, Memory
+
+__all__ = ("JobMemory",)
+
+
+@dataclass(slots=True, kw_only=True)
+class JobMemory:
+    """The mutable twin of the lifecycle's `Memory`, one per Job UID."""
+
+    uid: str
+    fresh: bool = True
+    applied: dict[tuple[str, str], str] = field(default_factory=dict)
+    object_uids: dict[tuple[str, str], str] = field(default_factory=dict)  # (kind, name) -> UID of what we made
+    claims: set[str] = field(default_factory=set)
+    removed: dict[str, tuple[Pod, float]] = field(default_factory=dict)
+    first_seen: Mapping[str, float] = field(default_factory=dict)
+    hold: Hold | None = None
+    rejected: str = ""  # the API server will never take the Job's objects
+    refusals: int = 0  # in a row
+    status_written: float = 0.0  # loop time of the last status write
+    commands: list[Command] = field(default_factory=list)  # taken, not carried out yet
+
+    def freeze(self) -> Memory:
+        """Return what a pass may look at."""
+        return Memory(
+            fresh=self.fresh,
+            applied=self.applied,
+            claims=frozenset(self.claims),
+            removed=self.removed,
+            first_seen=self.first_seen,
+            hold=self.hold,
+            rejected=self.rejected,
+        )

@@ -1,0 +1,141 @@
+"""The work queue: which Job is looked at next.
+
+One entry per key however often it is added; a key that is being worked on waits until that is done; a key can be put
+off. Namespaces take turns, so that a thousand Jobs of one tenant do not stand before the single Job of another. For one
+running loop; time is the loop's clock.
+"""
+
+import asyncio
+import heapq
+from collections import deque
+from dataclasses import dataclass
+
+__all__ = ("Key", "QueueStats", "WorkQueue")
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+@dataclass(slots=True, kw_only=True)
+class QueueStats:
+    """Counters for metrics."""
+
+    adds: int = 0
+    retries: int = 0
+    waited_s: float = 0.0  # of all keys together, from ready to taken
+    taken: int = 0
+
+
+class WorkQueue:
+    """Keys to work on."""
+
+    def __init__(self) -> None:
+        self.stats = QueueStats()
+        self._ready: dict[str, deque[Key]] = {}  # by namespace; none is empty
+        self._turns: deque[str] = deque()
+        self._since: dict[Key, float] = {}  # ready keys -> when they became so
+        self._working: dict[Key, bool] = {}  # -> whether it was added again meanwhile
+        self._not_before: dict[Key, float] = {}  # loop time
+        self._due: dict[Key, float] = {}  # the earliest time a key was put off to
+        self._heap: list[tuple[float, Key]] = []
+        self._wake = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    @property
+    def working(self) -> int:
+        return len(self._working)
+
+    @property
+    def oldest_s(self) -> float:
+        """For how many seconds the oldest ready key has been waiting."""
+        return asyncio.get_running_loop().time() - min(self._since.values()) if self._since else 0.0
+
+    def add(self, key: Key) -> None:
+        """Have the key looked at as soon as its spacing allows."""
+        self.stats.adds += 1
+        not_before = self._not_before.get(key)
+        now = asyncio.get_running_loop().time()
+        if not_before is not None and not_before > now:
+            self._put_off(key, not_before)
+        elif key in self._working:
+            self._working[key] = True
+        else:
+            self._make_ready(key, now)
+
+    def add_after(self, key: Key, delay_s: float) -> None:
+        """Have the key looked at in `delay_s` seconds at the latest."""
+        self._put_off(key, asyncio.get_running_loop().time() + max(0.0, delay_s))
+
+    async def get(self) -> Key:
+        """Return the next key; it stays the caller's until `done`."""
+        while True:
+            now = asyncio.get_running_loop().time()
+            self._advance(now)
+            if self._turns:
+                namespace = self._turns.popleft()
+                keys = self._ready[namespace]
+                key = keys.popleft()
+                if keys:
+                    self._turns.append(namespace)
+                else:
+                    del self._ready[namespace]
+                self._working[key] = False
+                self.stats.taken += 1
+                self.stats.waited_s += now - self._since.pop(key)
+                return key
+            self._wake.clear()
+            timeout = max(0.0, self._heap[0][0] - now) if self._heap else None
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+
+    def done(self, key: Key, *, spacing_s: float = 0.0) -> None:
+        """Give the key back; it is not looked at again for `spacing_s` seconds."""
+        again = self._working.pop(key, False)
+        if spacing_s > 0:
+            self._not_before[key] = asyncio.get_running_loop().time() + spacing_s
+        else:
+            self._not_before.pop(key, None)
+        if again:
+            self.add(key)
+
+    def forget(self, key: Key) -> None:
+        """Drop what is remembered of a key that is no more."""
+        self._not_before.pop(key, None)
+        self._due.pop(key, None)
+
+    def _put_off(self, key: Key, due: float) -> None:
+        known = self._due.get(key)
+        if known is not None and known <= due:
+            return
+        self._due[key] = due
+        heapq.heappush(self._heap, (due, key))
+        if self._heap[0][1] == key:
+            self._wake.set()
+
+    def _advance(self, now: float) -> None:
+        while self._heap and self._heap[0][0] <= now:
+            due, key = heapq.heappop(self._heap)
+            if self._due.get(key) != due:
+                continue  # a later entry replaced it, or the key is gone
+            del self._due[key]
+            self._not_before.pop(key, None)
+            if key in self._working:
+                self._working[key] = True
+            else:
+                self._make_ready(key, now)
+
+    def _make_ready(self, key: Key, now: float) -> None:
+        if key in self._since:
+            return
+        self._since[key] = now
+        keys = self._ready.get(key[0])
+        if keys is None:
+            keys = self._ready[key[0]] = deque()
+            self._turns.append(key[0])
+        keys.append(key)
+        self._wake.set()

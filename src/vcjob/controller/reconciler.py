@@ -1,0 +1,296 @@
+"""One pass over one Job: snapshot, plan, execute, again until nothing is left to do, then one status write.
+
+The shell around the pure `plan`. It owns what is remembered of each Job and decides when a status is worth a write; what
+the status says is the plan's.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from vcjob.api.job import Phase
+from vcjob.gang.base import Gang, Group
+from vcjob.kube.backoff import retry_delay
+from vcjob.kube.errors import ApiError, Conflict, NotFound
+from vcjob.lifecycle.outcome import EventNote, Plan, Write
+from vcjob.lifecycle.plan import plan
+from vcjob.lifecycle.pod import Pod
+from vcjob.lifecycle.snapshot import Command, Hold, Snapshot
+from vcjob.lifecycle.status import Status
+
+from .executor import Executor, Report
+from .jobs import JobRecord
+from .memory import JobMemory
+from .refusals import Refusal, judge
+
+__all__ = ("Observer", "Reconciler", "Surroundings", "status_patch")
+
+log = logging.getLogger(__name__)
+
+_ROUNDS: Final = 8  # plans in one pass; more means that somebody else keeps changing things
+_QUIET_S: Final = 1.0  # numbers of a Job that changes nothing else are written this often at most ...
+_QUIET_PER_POD_S: Final = 0.002  # ... and those of a large Job, whose every Pod tells twice, less often
+_QUIET_CAP_S: Final = 4.0
+_BACKOFF_BASE_S: Final = 0.25
+_BACKOFF_CAP_S: Final = 60.0
+_UNWATCHED_CAP_S: Final = 10.0  # for what a user is about to make and no watch tells us of: a claim, a freed name
+_UNWATCHED: Final = ("ClaimNotFound", "NameConflict", "OldPodsTerminating", "QuotaExceeded")
+
+
+class Observer(Protocol):
+    """Told what happened, for Events and metrics, after it has happened."""
+
+    def event(self, record: JobRecord, note: EventNote) -> None: ...
+
+    def phase_changed(self, record: JobRecord, old: Phase | None, new: Status) -> None: ...
+
+    def pods_created(self, record: JobRecord, count: int, latency_s: float) -> None: ...
+
+    def job_gone(self, record: JobRecord) -> None: ...
+
+
+class Surroundings(Protocol):
+    """What a pass looks at besides the Job's own record."""
+
+    def job(self, key: tuple[str, str]) -> JobRecord | None: ...
+
+    def put_job(self, raw: dict[str, Any]) -> None: ...
+
+    def drop_job(self, record: JobRecord) -> None: ...
+
+    async def read_job(self, record: JobRecord) -> None: ...
+
+    def pods_of(self, record: JobRecord) -> Mapping[str, Pod]: ...
+
+    def group_of(self, record: JobRecord) -> Group | None: ...
+
+    def queue_of(self, name: str) -> Mapping[str, Any] | None: ...
+
+    def knows_queues(self) -> bool: ...
+
+    def priorities(self) -> Mapping[str, int]: ...
+
+    def now(self) -> float: ...
+
+
+class Reconciler:
+    """Looks at Jobs; the caller sees to it that no Job is looked at twice at the same time."""
+
+    def __init__(
+        self,
+        *,
+        executor: Executor,
+        surroundings: Surroundings,
+        gang: Gang,
+        observer: Observer,
+        chance: Callable[[], float],
+    ) -> None:
+        self._executor = executor
+        self._around = surroundings
+        self._gang = gang
+        self._observer = observer
+        self._chance = chance
+
+    async def look(self, key: tuple[str, str], memory: JobMemory) -> float | None:
+        """Make one pass; return in how many seconds to look again, None for not before something happens."""
+        for _ in range(_ROUNDS):
+            record = self._around.job(key)
+            if record is None or record.uid != memory.uid:
+                return None
+            command = memory.commands.pop(0) if memory.commands else None
+            made = plan(self._snapshot(record, memory, command))
+            if made.seen is not None:
+                memory.first_seen = made.seen
+            if made.write is Write.FIRST:
+                if not await self._write(record, memory, made):
+                    if command is not None:  # it has been deleted already: it is carried out now or never
+                        memory.commands.insert(0, command)
+                    return 0.0
+                memory.removed.clear()
+                self._announce(record, made.events)
+            elif command is not None:
+                self._announce(record, made.events)
+            report = await self._run_stages(record, memory, made)
+            if report.refusals:
+                retry = self._hold(record, memory, report.refusals)
+                if retry is not None:
+                    return retry
+                continue
+            if made.stages:
+                memory.refusals = 0
+            if made.write is Write.AFTER or (made.write is Write.REPLAN and not made.stages):
+                return await self._finish(record, memory, made)
+        return 0.0
+
+    def _snapshot(self, record: JobRecord, memory: JobMemory, command: Command | None) -> Snapshot:
+        queue = self._around.queue_of(record.revision.job.spec.queue)
+        now = self._around.now()
+        if memory.hold is not None and memory.hold.until <= now:
+            memory.hold = None
+        return Snapshot(
+            revision=record.revision,
+            status=record.status,
+            now=now,
+            created=record.created,
+            pods=self._around.pods_of(record),
+            gang=self._gang,
+            group=self._around.group_of(record),
+            queue=queue,
+            knows_queues=self._around.knows_queues(),
+            priorities=self._around.priorities(),
+            command=command,
+            memory=memory.freeze(),
+            deleting=record.deleting,
+        )
+
+    # Stages
+
+    async def _run_stages(self, record: JobRecord, memory: JobMemory, made: Plan) -> Report:
+        total = Report()
+        queue = self._around.queue_of(record.revision.job.spec.queue)
+        forwarded = bool(queue and (queue.get("spec") or {}).get("extendClusters"))
+        for stage in made.stages:
+            report = await self._executor.run_stage(record, memory, stage, forwarded=forwarded)
+            total.created += report.created
+            total.deleted += report.deleted
+            total.refusals += report.refusals
+            if report.job is not None:
+                self._around.put_job(report.job)
+            for note in dict.fromkeys(report.notes):
+                self._observer.event(record, EventNote(type="Warning", reason=note.reason, message=note.message))
+            if report.refusals:
+                break
+        self._tell_of_pods(record, total)
+        return total
+
+    def _tell_of_pods(self, record: JobRecord, report: Report) -> None:
+        if report.created:
+            self._observer.pods_created(record, report.created, max(0.0, self._around.now() - record.created))
+            text = f"Created {report.created} Pods" if report.created > 1 else "Created 1 Pod"
+            self._observer.event(record, EventNote(type="Normal", reason="SuccessfulCreate", message=text))
+        if report.deleted:
+            text = f"Deleted {report.deleted} Pods" if report.deleted > 1 else "Deleted 1 Pod"
+            self._observer.event(record, EventNote(type="Normal", reason="SuccessfulDelete", message=text))
+
+    def _hold(self, record: JobRecord, memory: JobMemory, refusals: list[Refusal]) -> float | None:
+        """Remember what was refused; return a delay when nothing is to be said about it yet."""
+        worst = next((r for r in refusals if r.permanent), None) or next(
+            (r for r in refusals if not r.transient), refusals[0]
+        )
+        if worst.permanent:
+            memory.rejected = worst.message
+            self._set_hold(memory, worst, delay=_BACKOFF_CAP_S)
+            return None
+        if worst.reason == "NamespaceTerminating":
+            self._set_hold(memory, worst, delay=_BACKOFF_CAP_S)
+            return None
+        if worst.conflict:
+            return 0.05
+        memory.refusals += 1
+        cap = _UNWATCHED_CAP_S if worst.reason in _UNWATCHED else _BACKOFF_CAP_S
+        delay = worst.retry_after or min(cap, retry_delay(memory.refusals - 1, chance=self._chance()))
+        log.info(
+            "step refused, will retry",
+            extra={
+                "job": "/".join(record.key),
+                "reason": worst.reason,
+                "error": worst.message,
+                "wait_s": round(delay, 2),
+            },
+        )
+        if worst.transient and memory.refusals < 3:
+            return delay  # not worth a word in the status yet
+        if not worst.transient:
+            kind = (
+                "FailedCreate" if worst.reason not in ("NameConflict", "PluginError", "ClaimNotFound") else worst.reason
+            )
+            self._observer.event(
+                record, EventNote(type="Warning", reason=kind, message=f"{worst.reason}: {worst.message}")
+            )
+        self._set_hold(memory, worst, delay=delay)
+        return None
+
+    def _set_hold(self, memory: JobMemory, refusal: Refusal, *, delay: float) -> None:
+        """Have the next plan make nothing and say why."""
+        memory.hold = Hold(until=self._around.now() + delay, reason=refusal.reason, message=refusal.message)
+
+    # Status
+
+    async def _finish(self, record: JobRecord, memory: JobMemory, made: Plan) -> float | None:
+        delays = [made.wake - self._around.now()] if made.wake is not None else []
+        if made.status is not None:
+            wait = self._postpone(record, memory, made.status)
+            if wait is not None:
+                delays.append(wait)
+            elif not await self._write(record, memory, made):
+                return 0.1
+            else:
+                self._announce(record, made.events)
+        if memory.removed:
+            present = self._around.pods_of(record)
+            memory.removed = {name: gone for name, gone in memory.removed.items() if name not in present}
+        memory.fresh = False
+        return max(0.0, min(delays)) if delays else None
+
+    def _postpone(self, record: JobRecord, memory: JobMemory, status: Status) -> float | None:
+        """Return for how many seconds a write can wait, because it would only move numbers; None when it cannot."""
+        old = record.status
+        if (status.phase, status.reason, status.version, status.retry_count, status.controlled) != (
+            old.phase, old.reason, old.version, old.retry_count, dict(old.controlled),
+        ) or status.min_available != old.min_available or not status.alive:  # fmt: skip
+            return None
+        total = record.revision.job.spec.total_replicas
+        quiet = min(_QUIET_CAP_S, _QUIET_S + _QUIET_PER_POD_S * total)
+        wait = memory.status_written + quiet - asyncio.get_running_loop().time()
+        return wait if wait > 0 and status.write() != record.raw_status else None
+
+    async def _write(self, record: JobRecord, memory: JobMemory, made: Plan) -> bool:
+        """Write the plan's status if it says anything new; False when the Job must be looked at afresh."""
+        status = made.status
+        assert status is not None
+        patch = status_patch(record.raw_status, status.write())
+        if not patch:
+            return True
+        try:
+            raw = await self._executor.write_status(record, patch)
+        except NotFound:
+            self._around.drop_job(record)
+            return False
+        except Conflict:
+            await self._around.read_job(record)
+            return False
+        except ApiError as error:
+            refusal = judge(error, action="write status")
+            if refusal.permanent:
+                log.error("status refused", extra={"job": "/".join(record.key), "error": error.message})
+            raise
+        memory.status_written = asyncio.get_running_loop().time()
+        self._around.put_job(raw)
+        if status.phase is not record.status.phase:
+            self._observer.phase_changed(record, record.status.phase, status)
+            log.info(
+                "phase changed",
+                extra={
+                    "job": "/".join(record.key),
+                    "old": str(record.status.phase or ""),
+                    "new": str(status.phase),
+                    "reason": status.reason,
+                },
+            )
+        return True
+
+    def _announce(self, record: JobRecord, events: tuple[EventNote, ...]) -> None:
+        for note in events:
+            self._observer.event(record, note)
+
+
+def status_patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON merge patch from one status to another; empty when they are equal."""
+    patch: dict[str, Any] = dict.fromkeys(old.keys() - new.keys())
+    for key, value in new.items():
+        known = old.get(key)
+        if value == known:
+            continue
+        patch[key] = status_patch(known, value) if isinstance(value, dict) and isinstance(known, dict) else value
+    return patch

@@ -1,0 +1,208 @@
+"""What happened to the Job that a policy may react to. Pure.
+
+A cause is read from what is there now (a Pod in phase Failed, a group in phase Unknown), never from having seen it
+happen, so it is found again after a restart of the operator and disappears with its reason. Causes that were acted upon
+are fenced: a whole restart raises `status.version` above the Pod's, a targeted one marks the Pod and raises
+`status.retryCount` above it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vcjob.api.job import Event, Phase
+
+from .census import Census
+from .pod import FAILED, PENDING, RUNNING, SUCCEEDED, Exit, Pod
+from .revision import CompiledTask
+from .snapshot import Snapshot
+
+__all__ = ("Cause", "find_causes", "find_evictions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """One thing that happened.
+
+    `since` is when, in seconds since the epoch; None when no object tells. `key` names the cause across passes.
+    """
+
+    event: Event
+    key: str
+    message: str
+    task: str = ""
+    index: int = -1
+    partition: str = ""
+    exits: tuple[Exit, ...] = ()
+    since: float | None = None
+
+
+def find_causes(snapshot: Snapshot, census: Census) -> tuple[Cause, ...]:
+    """Return every cause that a policy of the Job watches, the oldest first."""
+    revision = snapshot.revision
+    if not revision.watched and not revision.watches_exit_codes:
+        return ()
+    found = [*_pod_causes(snapshot, census), *_task_causes(snapshot, census), *_group_causes(snapshot)]
+    order = {event: rank for rank, event in enumerate(Event)}
+    return tuple(sorted(found, key=lambda c: (c.since if c.since is not None else snapshot.now, order[c.event], c.key)))
+
+
+def find_evictions(snapshot: Snapshot, census: Census) -> dict[str, tuple[Pod | None, str, int, float]]:
+    """Return the members that were taken away without the operator's doing: name -> (Pod, task, index, when).
+
+    A live Pod that is being deleted by somebody else counts at once; one that vanished between two looks is known from
+    memory, or, in the first pass of this process, from the counters that the status recorded. Finished Pods are not
+    evicted, and a Pod beyond the Job's replicas is surplus.
+    """
+    out: dict[str, tuple[Pod | None, str, int, float]] = {}
+    wanted = {task.task.name: task.task.replicas for task in snapshot.revision.tasks}
+    for pod in census.terminating:
+        if _is_current(pod, snapshot) and not pod.is_finished and 0 <= pod.index < wanted.get(pod.task, 0):
+            out[pod.name] = (pod, pod.task, pod.index, pod.deleted or snapshot.now)
+    for name, (pod, when) in snapshot.memory.removed.items():
+        replaced = name in snapshot.pods
+        if not replaced and _is_current(pod, snapshot) and 0 <= pod.index < wanted.get(pod.task, 0):
+            out[name] = (pod, pod.task, pod.index, when)
+    if snapshot.memory.fresh and snapshot.status.phase in (Phase.PENDING, Phase.RUNNING):
+        for task, index in _lost_while_away(snapshot, census):
+            out.setdefault(f"{snapshot.revision.job.name}-{task}-{index}", (None, task, index, snapshot.now))
+    return out
+
+
+def _is_current(pod: Pod, snapshot: Snapshot) -> bool:
+    """Return whether what happens to the Pod still matters: nothing has been decided about it yet."""
+    status = snapshot.status
+    if pod.ours or pod.job_version < status.version:
+        return False
+    restart = snapshot.restart
+    return restart is None or not restart.covers(pod, version=status.version, retry_count=status.retry_count)
+
+
+def _lost_while_away(snapshot: Snapshot, census: Census) -> Iterator[tuple[str, int]]:
+    """Yield members that the status counted as alive and that are neither alive, finished nor terminating now."""
+    leaving: dict[str, int] = {}
+    for pod in census.terminating:
+        leaving[pod.task] = leaving.get(pod.task, 0) + 1
+    for task, recorded in snapshot.status.task_counts.items():
+        now = census.counters.tasks.get(task, {})
+        was_finished = recorded.get(SUCCEEDED, 0) + recorded.get(FAILED, 0)
+        was_alive = sum(recorded.values()) - was_finished
+        finished = now.get(SUCCEEDED, 0) + now.get(FAILED, 0)
+        alive = sum(now.values()) - finished
+        lost = was_alive - alive - leaving.get(task, 0) - max(0, finished - was_finished)
+        for index in census.missing.get(task, ())[: max(0, lost)]:
+            yield task, index
+
+
+def _pod_causes(snapshot: Snapshot, census: Census) -> Iterator[Cause]:
+    revision = snapshot.revision
+    wants_failed = Event.POD_FAILED in revision.watched or revision.watches_exit_codes
+    for pod in census.owned:
+        if pod.deleted is not None or not _is_current(pod, snapshot):
+            continue
+        if pod.phase == FAILED:
+            if wants_failed:
+                yield _of_pod(pod, Event.POD_FAILED, f"pod {pod.name} {pod.describe_failure()}")
+        elif pod.phase == PENDING:
+            if revision.has_pending_timeout:
+                yield _of_pod(
+                    pod,
+                    Event.POD_PENDING,
+                    f"pod {pod.name} is pending" + (f" ({pod.detail})" if pod.detail else ""),
+                    since=pod.created,
+                )
+            if pod.evicted_at is not None and Event.POD_EVICTED in revision.watched:
+                yield _of_pod(
+                    pod, Event.POD_EVICTED, f"pod {pod.name} was evicted and does not run yet", since=pod.evicted_at
+                )
+    if Event.POD_EVICTED in revision.watched:
+        for name, (gone, task, index, when) in find_evictions(snapshot, census).items():
+            yield Cause(
+                event=Event.POD_EVICTED,
+                key=f"{Event.POD_EVICTED}/{gone.uid if gone else name}",
+                message=f"pod {name} was deleted" + (f" ({gone.reason})" if gone and gone.reason else ""),
+                task=task,
+                index=index,
+                partition=gone.partition if gone else "",
+                since=when,
+            )
+
+
+def _of_pod(pod: Pod, event: Event, message: str, *, since: float | None = None) -> Cause:
+    return Cause(
+        event=event,
+        key=f"{event}/{pod.uid}",
+        message=message,
+        task=pod.task,
+        index=pod.index,
+        partition=pod.partition,
+        exits=pod.exits if event is Event.POD_FAILED else (),
+        since=pod.since if since is None else since,
+    )
+
+
+def _task_causes(snapshot: Snapshot, census: Census) -> Iterator[Cause]:
+    watched = snapshot.revision.watched
+    if Event.TASK_COMPLETED not in watched and Event.TASK_FAILED not in watched:
+        return
+    by_task: dict[str, list[Pod]] = {}
+    for pod in census.owned:
+        if pod.deleted is None and not pod.ours:
+            by_task.setdefault(pod.task, []).append(pod)
+    for compiled in snapshot.revision.tasks:
+        pods = by_task.get(compiled.task.name, [])
+        if Event.TASK_COMPLETED in watched and (cause := _completed(compiled, pods, snapshot)):
+            yield cause
+        if Event.TASK_FAILED in watched and (cause := _failed(compiled, pods)):
+            yield cause
+
+
+def _completed(compiled: CompiledTask, pods: list[Pod], snapshot: Snapshot) -> Cause | None:
+    task = compiled.task
+    done = [pod for pod in pods if pod.phase == SUCCEEDED and 0 <= pod.index < task.replicas]
+    if task.replicas == 0 or len(done) < task.replicas:
+        return None
+    fresh = [pod for pod in done if pod.job_version >= snapshot.status.version]
+    if not fresh:  # all of them were kept from an earlier run
+        return None
+    last = max(fresh, key=lambda pod: (pod.since or 0.0, pod.index))
+    return Cause(
+        event=Event.TASK_COMPLETED,
+        key=f"{Event.TASK_COMPLETED}/{task.name}/{last.uid}",
+        message=f"task {task.name} completed: all {task.replicas} Pods succeeded",
+        task=task.name,
+        index=last.index,
+        partition=last.partition,
+        since=last.since,
+    )
+
+
+def _failed(compiled: CompiledTask, pods: list[Pod]) -> Cause | None:
+    task = compiled.task
+    limit = task.effective_max_retry
+    live = [pod for pod in pods if pod.phase in (RUNNING, PENDING)]
+    restarts = sum(pod.restarts for pod in live)
+    if task.replicas == 0 or limit < 0 or restarts < limit:
+        return None
+    worst = max(live, key=lambda pod: (pod.restarts, -pod.index))
+    return Cause(
+        event=Event.TASK_FAILED,
+        key=f"{Event.TASK_FAILED}/{task.name}/{worst.uid}",
+        message=f"task {task.name} failed: its containers restarted {restarts} times, maxRetry is {limit}",
+        task=task.name,
+        index=worst.index,
+        partition=worst.partition,
+    )
+
+
+def _group_causes(snapshot: Snapshot) -> Iterator[Cause]:
+    group = snapshot.group
+    if group is None or group.phase != "Unknown" or group.deleted or group.job_version < snapshot.status.version:
+        return
+    if Event.UNKNOWN in snapshot.revision.watched:
+        detail = f": {group.message}" if group.message else ""
+        yield Cause(
+            event=Event.UNKNOWN,
+            key=f"{Event.UNKNOWN}/{group.uid}",
+            message=f"PodGroup {group.name} is Unknown{detail}",
+            since=group.since,
+        )

@@ -1,0 +1,276 @@
+"""A Job that is to run: make what is missing, remove what is too much, and say what is awaited. Pure.
+
+The order is a promise: names of claims are recorded before claims are made, plugin objects and claims are there before
+the first Pod, and Pods come only when the gang back end lets them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from vcjob.api.job import Event, Phase
+from vcjob.gang.base import GroupWish
+
+from .census import Census, Member
+from .counters import Counters
+from .dependencies import count_ready, find_unready
+from .ending import Ending, decide_ending
+from .outcome import EventNote, Plan, Write, with_counters
+from .pod import PENDING, Pod
+from .policies import Verdict
+from .revision import PluginObject
+from .snapshot import Snapshot
+from .status import Status
+from .steps import (
+    ApplyObject,
+    CheckClaim,
+    CreateClaim,
+    CreateGroup,
+    CreatePods,
+    DeleteGroup,
+    DeletePods,
+    PatchGroup,
+    PatchJob,
+    Stage,
+    Step,
+)
+from .volumes import claim_name
+
+__all__ = ("Wait", "decide_phase", "mark_key", "plan_members")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """What the Job waits for."""
+
+    reason: str
+    message: str
+    warn: bool = False  # worth a Warning event
+
+
+def mark_key(plugin: str) -> str:
+    """Return the key in `status.controlledResources` that says a plugin's objects have been made."""
+    return f"plugin-{plugin}"
+
+
+def plan_members(snapshot: Snapshot, census: Census, verdict: Verdict) -> Plan:
+    """Plan a pass over a Job in Pending or Running."""
+    hold = snapshot.memory.hold
+    if hold is not None and hold.until <= snapshot.now:
+        hold = None
+    blocked = Wait(reason=hold.reason, message=hold.message) if hold else _find_obstacle(snapshot, census)
+    waiting = _unready_tasks(snapshot, census)
+    prerequisites = () if blocked else _prerequisites(snapshot, startable=_startable(snapshot, waiting))
+    admitted = snapshot.gang.admits(snapshot.group) and not _stale_group(snapshot)
+    removals = tuple(_removals(snapshot, census)) if admitted else ()
+    creations = _creations(snapshot, census, verdict, waiting) if admitted and not blocked else None
+    stages = tuple(stage for stage in (prerequisites, (*removals, *((creations,) if creations else ()))) if stage)
+    if prerequisites and isinstance(prerequisites[0], PatchJob):
+        stages = (prerequisites,)  # the spec changes: everything else follows from the next revision
+
+    first = snapshot.status.phase is None
+    if first and prerequisites:
+        stages = (prerequisites,)
+    status = with_counters(_with_marks(snapshot, prerequisites), census.counters)
+    wait = blocked or (None if admitted else _group_wait(snapshot)) or _dependency_wait(waiting)
+    status = decide_phase(snapshot, status, census.counters, wait=wait, pods=census.owned)
+    events = [EventNote(type="Warning", reason=wait.reason, message=wait.message)] if wait and wait.warn else []
+    # A new Job's first status says Pending and what has been made, before any of its Pods can be seen.
+    write = Write.FIRST if first and stages and not prerequisites else Write.REPLAN
+    return Plan(status=status, stages=stages, write=write, events=tuple(events), wake=hold.until if hold else None)
+
+
+def decide_phase(
+    snapshot: Snapshot, status: Status, counters: Counters, *, wait: Wait | None, pods: tuple[Pod, ...]
+) -> Status:
+    """Return the status in the phase that the counters call for, with its reason and message."""
+    minimum, total = snapshot.revision.min_available, snapshot.revision.job.spec.total_replicas
+    started = counters.running + counters.succeeded + counters.failed
+    now = snapshot.now
+    if snapshot.phase is Phase.PENDING and (started < minimum or snapshot.status.phase is None):
+        reason, message = _pending_text(counters, minimum=minimum, total=total, pods=pods)
+        return status.enter(
+            Phase.PENDING, reason=wait.reason if wait else reason, message=wait.message if wait else message, now=now
+        )
+    if snapshot.phase is Phase.RUNNING and (
+        ending := decide_ending(snapshot.revision.job.spec, counters, min_available=minimum)
+    ):
+        return _enter_ending(status, ending, now=now)
+    message = f"{counters.running} of {total} Pods run, {counters.succeeded} succeeded, {counters.failed} failed"
+    if wait:
+        return status.enter(Phase.RUNNING, reason=wait.reason, message=f"{message}; {wait.message}", now=now)
+    return status.enter(Phase.RUNNING, reason="PodsRunning", message=message, now=now)
+
+
+def _enter_ending(status: Status, ending: Ending, *, now: float) -> Status:
+    return status.enter(ending.phase, reason=ending.reason, message=ending.message, now=now)
+
+
+def _pending_text(counters: Counters, *, minimum: int, total: int, pods: tuple[Pod, ...]) -> tuple[str, str]:
+    started = counters.running + counters.succeeded + counters.failed
+    message = f"{started} of {total} Pods have started, minAvailable is {minimum}"
+    stuck = next((pod for pod in pods if pod.phase == PENDING and pod.detail and pod.deleted is None), None)
+    if stuck:
+        return "PodsPending", f"{message}; pod {stuck.name}: {stuck.detail}"
+    if counters.terminating:
+        return "PodsTerminating", f"{message}; {counters.terminating} Pods of an earlier run are still terminating"
+    return "PodsPending", message
+
+
+def _find_obstacle(snapshot: Snapshot, census: Census) -> Wait | None:
+    """Return what keeps the Job from getting any further, if it is known without asking the API server."""
+    job = snapshot.revision.job
+    if snapshot.revision.fatal:
+        return Wait(reason="InvalidSpec", message=snapshot.revision.fatal, warn=True)
+    if snapshot.knows_queues and snapshot.queue is None and snapshot.phase is Phase.PENDING:
+        return Wait(reason="QueueNotFound", message=f"queue {job.spec.queue!r} does not exist (spec.queue)", warn=True)
+    foreign = [pod for pod in census.strangers if not pod.owner_uid]
+    if foreign:
+        message = f"pod {foreign[0].name} exists and does not belong to this Job; delete or rename it"
+        return Wait(reason="NameConflict", message=message, warn=True)
+    if census.strangers:
+        return Wait(
+            reason="OldPodsTerminating",
+            message=f"pod {census.strangers[0].name} of an earlier Job of this name is not gone yet",
+        )
+    return None
+
+
+def _prerequisites(snapshot: Snapshot, *, startable: int | None) -> Stage:
+    job = snapshot.revision.job
+    unnamed = [i for i, volume in enumerate(job.spec.volumes) if not volume.volume_claim_name]
+    if unnamed:
+        patch = tuple(
+            {"op": "add", "path": f"/spec/volumes/{i}/volumeClaimName", "value": claim_name(job, i)} for i in unnamed
+        )
+        return (PatchJob(patch=patch),)
+    return (*_claim_steps(snapshot), *_object_steps(snapshot), *_group_steps(snapshot, startable=startable))
+
+
+def _claim_steps(snapshot: Snapshot) -> Iterator[Step]:
+    done = snapshot.memory.claims
+    for volume in snapshot.revision.job.spec.volumes:
+        name = volume.volume_claim_name
+        if name in done or f"volume-pvc-{name}" in snapshot.status.controlled:
+            continue
+        yield CreateClaim(name=name, spec=volume.volume_claim) if volume.volume_claim else CheckClaim(name=name)
+
+
+def _object_steps(snapshot: Snapshot) -> Iterator[Step]:
+    for item in snapshot.revision.objects:
+        if _needs_apply(snapshot, item):
+            yield ApplyObject(
+                item=item, version=snapshot.status.version, expected=mark_key(item.plugin) in snapshot.status.controlled
+            )
+
+
+def _needs_apply(snapshot: Snapshot, item: PluginObject) -> bool:
+    """Return whether the object may differ from what is wanted.
+
+    What was written is remembered. A new process trusts the mark in the status, unless the spec has been edited or the
+    Job restarted since; then it looks once.
+    """
+    ref = item.wanted.ref
+    known = snapshot.memory.applied.get((ref.kind, ref.name))
+    if known == item.digest_at(snapshot.status.version):
+        return False
+    marked = mark_key(item.plugin) in snapshot.status.controlled
+    return known is not None or not marked or snapshot.revision.edited or snapshot.status.version > 0
+
+
+def _wish(snapshot: Snapshot, startable: int | None) -> GroupWish:
+    return GroupWish(job_version=snapshot.status.version, startable=startable, priorities=snapshot.priorities)
+
+
+def _group_steps(snapshot: Snapshot, *, startable: int | None) -> Iterator[Step]:
+    if not snapshot.gang.uses_groups:
+        return
+    job, group = snapshot.revision.job, snapshot.group
+    if group is None:
+        if manifest := snapshot.gang.wanted_group(job, _wish(snapshot, startable)):
+            yield CreateGroup(manifest=manifest)
+    elif group.deleted:
+        return
+    elif _stale_group(snapshot):
+        yield DeleteGroup(group=group)
+    elif patch := snapshot.gang.changes(group, job, _wish(snapshot, startable)):
+        yield PatchGroup(group=group, patch=patch)
+
+
+def _stale_group(snapshot: Snapshot) -> bool:
+    return snapshot.group is not None and snapshot.group.job_version < snapshot.status.version
+
+
+def _group_wait(snapshot: Snapshot) -> Wait:
+    group, name = snapshot.group, snapshot.gang.group_name(snapshot.revision.job)
+    if group is None or group.deleted or _stale_group(snapshot):
+        return Wait(reason="PodGroupPending", message=f"PodGroup {name} is being made")
+    if group.condition:
+        return Wait(reason="PodGroupPending", message=f"PodGroup {name} is {group.condition.lower()}: {group.message}")
+    return Wait(reason="PodGroupPending", message=f"PodGroup {name} is not admitted by the gang scheduler yet")
+
+
+def _unready_tasks(snapshot: Snapshot, census: Census) -> Mapping[str, tuple[str, ...]]:
+    """Return the tasks that still wait for others, with the names of those."""
+    tasks = [compiled.task for compiled in snapshot.revision.tasks]
+    if not any(task.depends_on for task in tasks):
+        return {}
+    ready = count_ready(census.owned)
+    unready = ((task, find_unready(task, tasks=tasks, ready=ready)) for task in tasks)
+    # A task whose Pods have all been made has started: that it once waited is history.
+    return {task.name: names for task, names in unready if names and census.missing.get(task.name)}
+
+
+def _dependency_wait(waiting: Mapping[str, tuple[str, ...]]) -> Wait | None:
+    if not waiting:
+        return None
+    parts = (f"task {task} waits for {', '.join(names)} to be ready" for task, names in waiting.items())
+    return Wait(reason="WaitingForDependencies", message="; ".join(parts))
+
+
+def _startable(snapshot: Snapshot, waiting: Mapping[str, tuple[str, ...]]) -> int | None:
+    if not waiting:
+        return None
+    return sum(c.task.effective_min_available for c in snapshot.revision.tasks if c.task.name not in waiting)
+
+
+def _removals(snapshot: Snapshot, census: Census) -> Iterator[Step]:
+    surplus = tuple(pod for pod in census.surplus if pod.deleted is None and not pod.ours)
+    if surplus:
+        yield DeletePods(pods=tuple(sorted(surplus, key=lambda pod: -pod.index)), mark=True)
+    names = {pod.name for pod in surplus}
+    stale = tuple(
+        pod
+        for pod in census.owned
+        if pod.deleted is None
+        and pod.name not in names
+        and (pod.ours or (pod.job_version < snapshot.status.version and not pod.is_finished))
+    )
+    if stale:
+        yield DeletePods(pods=stale, mark=False)
+
+
+def _creations(
+    snapshot: Snapshot, census: Census, verdict: Verdict, waiting: Mapping[str, tuple[str, ...]]
+) -> CreatePods | None:
+    evicted = {
+        (p.cause.task, p.cause.index): p.cause.since for p in verdict.pending if p.cause.event is Event.POD_EVICTED
+    }
+    members = tuple(
+        Member(task=task, index=index, evicted_at=evicted.get((task, index)))
+        for task, indices in census.missing.items()
+        if task not in waiting
+        for index in indices
+    )
+    if not members:
+        return None
+    return CreatePods(members=members, version=snapshot.status.version, retry_count=snapshot.status.retry_count)
+
+
+def _with_marks(snapshot: Snapshot, prerequisites: Stage) -> Status:
+    """Return the status with the marks of everything that has been made."""
+    status, revision = snapshot.status, snapshot.revision
+    open_plugins = {step.item.plugin for step in prerequisites if isinstance(step, ApplyObject)}
+    unmade = {item.plugin for item in revision.objects if _needs_apply(snapshot, item)} | open_plugins
+    marks = {mark_key(name): name for name in revision.marks if name not in unmade}
+    claims = {f"volume-pvc-{name}": name for name in snapshot.memory.claims}
+    return replace(status, controlled={**status.controlled, **marks, **claims}, min_available=revision.min_available)

@@ -1,0 +1,97 @@
+"""The few facts of a Pod that decide about a Job's life. Pure.
+
+One value is kept for every Pod of every Job, so it is a slim struct without garbage-collector bookkeeping. Times are
+seconds since the epoch in the API server's clock.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+__all__ = ("FAILED", "PENDING", "RUNNING", "SUCCEEDED", "UNKNOWN", "Exit", "Pod")
+
+PENDING: Final = "Pending"
+RUNNING: Final = "Running"
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+UNKNOWN: Final = "Unknown"
+
+
+class Exit(msgspec.Struct, frozen=True, gc=False):
+    """A container that has terminated. Sidecars are never listed: their end says nothing about the work."""
+
+    container: str
+    code: int
+    reason: str = ""  # "OOMKilled", "Error"
+    init: bool = False
+
+
+class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A Pod that names the Job in its label; `owner_uid` tells whether it is really the Job's."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: int = 0  # resourceVersion
+    job: str = ""  # the label's value
+    owner_uid: str = ""  # UID of the controlling Job; empty when nothing or something else controls it
+    task: str = ""
+    index: int = -1
+    partition: str = ""
+    job_version: int = 0  # status.version when it was made
+    retry: int = 0  # status.retryCount when it was made
+    phase: str = PENDING
+    created: float = 0.0
+    deleted: float | None = None  # deletion timestamp
+    ours: bool = False  # marked by the operator before it deleted it
+    ready: bool = False
+    restarts: int = 0  # of all containers together
+    exits: tuple[Exit, ...] = ()
+    reason: str = ""  # status.reason: "Evicted", "NodeLost"
+    detail: str = ""  # why it does not start: "ErrImagePull", "Unschedulable"
+    since: float | None = None  # when it entered its phase, as far as its status tells
+    evicted_at: float | None = None  # it replaces a Pod that was evicted then
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.namespace, self.name)
+
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """Return everything that a decision can depend on and that changes during a Pod's life."""
+        return (
+            self.phase,
+            self.deleted,
+            self.ours,
+            self.ready,
+            self.restarts,
+            self.exits,
+            self.detail,
+            self.task,
+            self.index,
+        )
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.deleted is not None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.phase in (SUCCEEDED, FAILED)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it is neither finished nor on its way out."""
+        return self.deleted is None and not self.is_finished
+
+    def describe_failure(self) -> str:
+        """Return the end of the sentence `pod NAME ...`: which container ended how."""
+        ended = next((e for e in self.exits if e.code), None)
+        if ended is None:
+            return f"failed ({self.reason})" if self.reason else "failed"
+        cause = f" ({ended.reason})" if ended.reason and ended.reason != "Error" else ""
+        return f"failed: {'init ' if ended.init else ''}container {ended.container} ended with exit code {ended.code}{cause}"
+
+
+Pods = Mapping[str, Pod]

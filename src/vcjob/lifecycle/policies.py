@@ -1,0 +1,160 @@
+"""What the policies and Commands ask for, given what happened. Pure; it decides and touches nothing."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from vcjob.api.job import Action, Event
+
+from .causes import Cause
+from .pod import Exit
+from .restart import Restart
+from .revision import CompiledPolicy
+from .snapshot import Snapshot
+from .transitions import Rule, Scope, find_rule
+
+__all__ = ("Decision", "Pending", "Verdict", "decide")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """An action to carry out now, the table's rule for it, and why."""
+
+    action: Action
+    rule: Rule
+    reason: str  # the event's or Command's word
+    message: str
+    restart: Restart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """An action that waits for its timeout; it is dropped when its cause disappears."""
+
+    action: Action
+    due: float
+    delay: float
+    cause: Cause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What to do now, what later, and what was asked for in vain."""
+
+    decision: Decision | None
+    pending: tuple[Pending, ...]
+    ignored: tuple[str, ...]  # one sentence each
+
+
+def decide(snapshot: Snapshot, causes: Iterable[Cause]) -> Verdict:
+    """Resolve the Command, else the policies, against the phase table.
+
+    Of several causes that are due the oldest decides; targeted restarts that are due at the same time become one. A cause
+    whose action means nothing in this phase is passed over.
+    """
+    if snapshot.command is not None:
+        return _decide_command(snapshot)
+    due: list[tuple[Cause, Action, Rule]] = []
+    later: list[Pending] = []
+    ignored: list[str] = []
+    for cause in causes:
+        policy = _resolve(snapshot, cause)
+        if policy is None or (rule := find_rule(snapshot.phase, policy.action)) is None:
+            continue
+        if rule.scope is Scope.TARGET and not _targets(snapshot, cause, policy.action).targets:
+            ignored.append(f"{policy.action} has no task or Pod to act on: {cause.message}")
+            continue
+        since = cause.since if cause.since is not None else snapshot.memory.first_seen.get(cause.key, snapshot.now)
+        if policy.timeout and since + policy.timeout > snapshot.now:
+            later.append(Pending(action=policy.action, due=since + policy.timeout, delay=policy.timeout, cause=cause))
+        else:
+            due.append((cause, policy.action, rule))
+    decision = _merge(snapshot, due) if due else None
+    return Verdict(decision=decision, pending=tuple(later), ignored=tuple(ignored))
+
+
+def _decide_command(snapshot: Snapshot) -> Verdict:
+    command = snapshot.command
+    assert command is not None
+    try:
+        action = Action(command.action)
+    except ValueError:
+        return _in_vain(f"Command {command.name} asks for {command.action!r}, which is no action of a Job")
+    rule = find_rule(snapshot.phase, action)
+    if rule is None:
+        return _in_vain(
+            f"Command {command.name} asks for {action}, which means nothing while the Job is {snapshot.phase}"
+        )
+    if rule.scope is Scope.TARGET:
+        return _in_vain(f"Command {command.name} asks for {action}, but a Command names no task or Pod")
+    message = f"Command {command.name}" + (f": {command.reason}" if command.reason else "")
+    restart = Restart(whole=True) if action is Action.RESTART_JOB else Restart(alive_only=action is Action.RESUME_JOB)
+    return Verdict(
+        decision=Decision(action=action, rule=rule, reason="CommandIssued", message=message, restart=restart),
+        pending=(),
+        ignored=(),
+    )
+
+
+def _in_vain(sentence: str) -> Verdict:
+    return Verdict(decision=None, pending=(), ignored=(sentence,))
+
+
+def _resolve(snapshot: Snapshot, cause: Cause) -> CompiledPolicy | None:
+    """Return the first policy that matches: those of the cause's task, then those of the Job."""
+    compiled = next((t for t in snapshot.revision.tasks if t.task.name == cause.task), None)
+    policies = compiled.policies if compiled else snapshot.revision.policies
+    return next((p for p in policies if p.matches_event(cause.event) or _matches_exit_code(p, cause)), None)
+
+
+def _matches_exit_code(policy: CompiledPolicy, cause: Cause) -> bool:
+    return (
+        cause.event is Event.POD_FAILED
+        and policy.exit_code is not None
+        and _matching_exit(policy, cause.exits) is not None
+    )
+
+
+def _matching_exit(policy: CompiledPolicy, exits: Iterable[Exit]) -> Exit | None:
+    """Return the container that ended with the policy's code; app containers are listed before init containers."""
+    return next((ended for ended in exits if ended.code == policy.exit_code), None)
+
+
+def _targets(snapshot: Snapshot, cause: Cause, action: Action) -> Restart:
+    """Return which Pods a targeted restart is about; no targets when the cause names none."""
+    compiled = next((t for t in snapshot.revision.tasks if t.task.name == cause.task), None)
+    if compiled is None:
+        return Restart()
+    task = compiled.task
+    match action:
+        case Action.RESTART_TASK:
+            indices = frozenset(range(task.replicas))
+        case Action.RESTART_POD:
+            indices = frozenset((cause.index,)) if cause.index >= 0 else frozenset()
+        case _:
+            indices = _partition(
+                task.replicas, task.partition_policy.partition_size if task.partition_policy else 0, cause.index
+            )
+    return Restart(targets={task.name: indices}) if indices else Restart()
+
+
+def _partition(replicas: int, size: int, index: int) -> frozenset[int]:
+    if size <= 0 or index < 0:
+        return frozenset()
+    first = index // size * size
+    return frozenset(range(first, min(first + size, replicas)))
+
+
+def _merge(snapshot: Snapshot, due: list[tuple[Cause, Action, Rule]]) -> Decision:
+    cause, action, rule = due[0]
+    restart = Restart(whole=action is Action.RESTART_JOB)
+    count = 1
+    if rule.scope is Scope.TARGET:
+        restart = Restart()
+        same = [(c, a) for c, a, r in due if r.scope is Scope.TARGET]
+        count = len(same)
+        for other, wanted in same:
+            restart = restart.widen(_targets(snapshot, other, wanted))
+    more = f" (and {count - 1} more)" if count > 1 else ""
+    return Decision(
+        action=action, rule=rule, reason=str(cause.event), message=f"{cause.message}{more}", restart=restart
+    )

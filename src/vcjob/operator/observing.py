@@ -1,0 +1,90 @@
+"""What is told to the world about what the controller did: Events for people, metrics for machines."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from vcjob.api.job import Phase
+from vcjob.api.names import BATCH_API_VERSION, JOB_KIND
+from vcjob.controller.engine import Engine
+from vcjob.controller.jobs import JobRecord
+from vcjob.kube.clock import steady
+from vcjob.kube.events import EventRecorder
+from vcjob.kube.lease import LeaseElector
+from vcjob.lifecycle.outcome import EventNote
+from vcjob.lifecycle.status import Status
+
+from .metrics import Metrics
+
+__all__ = ("Observing", "read_gauges")
+
+_NAME: Final = "job"  # the queue's and controller's name in metrics
+
+
+class Observing:
+    """Turns what happened into Events and counters."""
+
+    def __init__(self, *, metrics: Metrics, recorder: EventRecorder) -> None:
+        self._metrics = metrics
+        self._recorder = recorder
+
+    def event(self, record: JobRecord, note: EventNote) -> None:
+        """Record an Event on the Job."""
+        self._recorder.record(_reference(record), type=note.type, reason=note.reason, message=note.message)
+
+    def phase_changed(self, record: JobRecord, old: Phase | None, new: Status) -> None:
+        """Count a Job that has ended; called once its status is written."""
+        labels = (f"{record.namespace}/{record.name}", record.revision.job.spec.queue)
+        if new.phase is Phase.COMPLETED:
+            self._metrics.completed.labels(*labels).inc()
+        elif new.phase is Phase.FAILED:
+            self._metrics.failed.labels(*labels).inc()
+
+    def pods_created(self, record: JobRecord, count: int, latency_s: float) -> None:
+        """Count Pods that have been created `latency_s` after their Job."""
+        self._metrics.pods_created.inc(count)
+        for _ in range(count):
+            self._metrics.pod_creation.observe(latency_s * 1000.0)
+
+    def job_gone(self, record: JobRecord) -> None:
+        """Drop the series of a Job that is no more."""
+        self._metrics.forget_job(record.namespace, record.name, record.revision.job.spec.queue)
+
+
+def _reference(record: JobRecord) -> dict[str, Any]:
+    return {
+        "apiVersion": BATCH_API_VERSION,
+        "kind": JOB_KIND,
+        "namespace": record.namespace,
+        "name": record.name,
+        "uid": record.uid,
+        "resourceVersion": str(record.version),
+    }
+
+
+def read_gauges(engine: Engine, elector: LeaseElector | None) -> Iterator[tuple[str, str, dict[str, str], float]]:
+    """Yield what is read at each scrape: (name, help, labels, value)."""
+    queue, named = engine.queue, {"name": _NAME}
+    yield "workqueue_depth", "Jobs waiting for a pass.", named, len(queue)
+    yield "workqueue_unfinished_work", "Jobs whose pass is under way.", named, queue.working
+    yield "workqueue_adds", "Times a Job was marked as worth a look.", named, queue.stats.adds
+    yield "workqueue_oldest_seconds", "Age of the longest waiting Job.", named, queue.oldest_s
+    yield "vcjob_limiter_limit", "Requests that may be in flight.", {}, engine.limiter.limit
+    yield "vcjob_limiter_in_flight", "Requests in flight.", {}, engine.limiter.in_flight
+    phases: dict[str, int] = {}
+    for record in engine.jobs:
+        phase = str(record.status.phase or "New")
+        phases[phase] = phases.get(phase, 0) + 1
+    for phase, count in sorted(phases.items()):
+        yield "vcjob_jobs", "Jobs by phase.", {"phase": phase}, count
+    for kind, informer in (("pods", engine.pods), ("podgroups", engine.groups)):
+        if informer is not None:
+            yield (
+                "vcjob_watch_age_seconds",
+                "Since the watch was last heard.",
+                {"kind": kind},
+                steady() - informer.last_heard,
+            )
+            yield "vcjob_watch_relists", "Lists after the first.", {"kind": kind}, informer.relists
+            yield "vcjob_store_objects", "Objects known.", {"kind": kind}, len(informer.store)
+    if elector is not None:
+        yield "vcjob_leading", "1 while this process leads.", {}, float(elector.is_leader)

@@ -1,0 +1,130 @@
+"""Before anything else: are the kinds there, and may we do what we must?
+
+Both are asked again until the answer is yes; meanwhile /readyz and the log name what is missing.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from vcjob.api.names import BATCH_GROUP, BUS_GROUP, SCHEDULING_GROUP
+from vcjob.kube.client import ApiClient
+from vcjob.kube.errors import ApiError, NotFound
+
+__all__ = ("Need", "find_missing_kinds", "find_missing_rights", "list_needs", "wait_for_kinds")
+
+log = logging.getLogger(__name__)
+
+_ASK_AGAIN_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """A right that the operator uses."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    subresource: str = ""
+
+    @property
+    def title(self) -> str:
+        name = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        return f"{name}.{self.group}" if self.group else name
+
+
+def list_needs(*, groups: bool) -> tuple[Need, ...]:
+    """Return every right that is used; `groups` adds those for a gang scheduler's objects."""
+    needs = (
+        Need(group=BATCH_GROUP, resource="jobs", verbs=("get", "list", "watch", "patch", "delete")),
+        Need(group=BATCH_GROUP, resource="jobs", subresource="status", verbs=("patch",)),
+        Need(group=BUS_GROUP, resource="commands", verbs=("list", "watch", "delete")),
+        Need(group="", resource="pods", verbs=("get", "list", "watch", "create", "patch", "delete")),
+        Need(group="", resource="services", verbs=("get", "create", "patch", "delete")),
+        Need(group="", resource="configmaps", verbs=("get", "create", "patch", "delete")),
+        Need(group="", resource="secrets", verbs=("get", "create", "patch", "delete")),
+        Need(group="", resource="persistentvolumeclaims", verbs=("get", "create")),
+        Need(group="", resource="events", verbs=("create", "patch")),
+        Need(group="networking.k8s.io", resource="networkpolicies", verbs=("get", "create", "patch", "delete")),
+    )
+    if not groups:
+        return needs
+    return (
+        *needs,
+        Need(group=SCHEDULING_GROUP, resource="podgroups", verbs=("get", "list", "watch", "create", "patch", "delete")),
+        Need(group=SCHEDULING_GROUP, resource="queues", verbs=("list", "watch")),
+        Need(group="scheduling.k8s.io", resource="priorityclasses", verbs=("list", "watch")),
+    )
+
+
+_CLUSTER_WIDE: Final = ("queues", "priorityclasses")
+
+
+async def find_missing_rights(
+    api: ApiClient, needs: tuple[Need, ...], *, namespaces: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return what is not allowed, as `verb resource.group [in namespace]`. Raises ApiError."""
+
+    async def ask(need: Need, verb: str, namespace: str) -> str | None:
+        attributes = {
+            "group": need.group,
+            "resource": need.resource,
+            "subresource": need.subresource,
+            "verb": verb,
+            "namespace": namespace,
+        }
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        answer = msgspec.json.decode(await api.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body))
+        if answer["status"].get("allowed"):
+            return None
+        return f"{verb} {need.title}" + (f" in namespace {namespace}" if namespace else "")
+
+    questions = [
+        ask(need, verb, namespace)
+        for need in needs
+        for verb in need.verbs
+        for namespace in (("",) if need.resource in _CLUSTER_WIDE else namespaces or ("",))
+    ]
+    answers = await asyncio.gather(*questions)
+    return tuple(answer for answer in answers if answer is not None)
+
+
+async def find_missing_kinds(api: ApiClient, *, groups: bool) -> tuple[str, ...]:
+    """Return the kinds (`plural.group`) that the API server does not serve. Raises ApiError."""
+    wanted = {(BATCH_GROUP, "v1alpha1"): ["jobs"], (BUS_GROUP, "v1alpha1"): ["commands"]}
+    if groups:
+        wanted[(SCHEDULING_GROUP, "v1beta1")] = ["podgroups", "queues"]
+    missing = []
+    for (group, version), plurals in wanted.items():
+        try:
+            answer = msgspec.json.decode(await api.get(f"/apis/{group}/{version}"))
+            served = {resource["name"] for resource in answer.get("resources", ())}
+        except NotFound:
+            served = set()
+        missing += [f"{plural}.{group}" for plural in plurals if plural not in served]
+    return tuple(missing)
+
+
+async def wait_for_kinds(api: ApiClient, *, groups: bool, tell: "list[str]") -> None:
+    """Return once every kind is served; until then `tell` holds one sentence that says what is awaited."""
+    said = ""
+    while True:
+        try:
+            missing = await find_missing_kinds(api, groups=groups)
+            sentence = f"waiting for the CRDs of {', '.join(missing)} to be installed" if missing else ""
+        except ApiError as error:
+            sentence = f"waiting for the API server: {error.message}"
+        tell[:] = [sentence] if sentence else []
+        if not sentence:
+            return
+        if sentence != said:
+            log.warning("not ready", extra={"because": sentence})
+            said = sentence
+        await asyncio.sleep(_ASK_AGAIN_S)

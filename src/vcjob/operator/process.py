@@ -1,0 +1,249 @@
+"""The operator process: what is started in which order, and how it ends.
+
+Servers first (so that probes are answered at once), then rights and kinds, then the watches, then the lease, and only the
+leader works. On SIGTERM the engine stops first, then the lease is given back, then kopf is told to end: kopf cancels
+every task that is younger than itself.
+"""
+
+import asyncio
+import gc
+import logging
+import signal
+import socket
+import uuid
+from collections.abc import Iterable
+from typing import Final
+
+import kopf
+import uvloop
+
+from vcjob import __version__
+from vcjob.controller.engine import Engine
+from vcjob.gang.base import Gang
+from vcjob.gang.none import NoGang
+from vcjob.gang.volcano import VolcanoGang
+from vcjob.kube.client import ApiClient
+from vcjob.kube.clock import steady
+from vcjob.kube.credentials import Credentials, load_credentials
+from vcjob.kube.errors import ApiError
+from vcjob.kube.events import EventRecorder
+from vcjob.kube.lease import LeaseElector
+
+from .health import Check, HealthServer
+from .logs import set_up_logging
+from .metrics import Metrics
+from .observing import Observing, read_gauges
+from .preflight import find_missing_rights, list_needs, wait_for_kinds
+from .settings import OperatorSettings
+from .watching import find_dead_watcher, make_registry, make_settings
+
+__all__ = ("run_operator",)
+
+log = logging.getLogger(__name__)
+
+_STOP_S: Final = 4.0  # from SIGTERM to the end, of which kopf takes one
+_RIGHTS_AGAIN_S: Final = 15.0
+_DEAF_S: Final = 330.0  # the informers reconnect by themselves much sooner
+_STUCK_S: Final = 300.0
+_LAG_S: Final = 10.0
+
+
+def run_operator(settings: OperatorSettings) -> int:
+    """Run until SIGTERM or SIGINT; return the exit code. Raises CredentialsError for a kubeconfig that cannot be used."""
+    set_up_logging(level=settings.log_level, form=settings.log_format)
+    credentials = load_credentials(kubeconfig=settings.kubeconfig, context=settings.context)
+    # Nothing of ours makes cycles, kopf's events do; so collect seldom, and never walk what was there at the start.
+    gc.set_threshold(50_000, 20, 100)
+    gc.freeze()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(Operator(settings, credentials).run())
+
+
+class Operator:
+    """One operator process."""
+
+    def __init__(self, settings: OperatorSettings, credentials: Credentials) -> None:
+        self._settings = settings
+        self._credentials = credentials
+        self._metrics = Metrics()
+        self._stop = asyncio.Event()
+        self._kopf_started = asyncio.Event()
+        self._awaited: list[str] = ["starting"]  # sentences: what the start waits for
+        self._missing_rights: tuple[str, ...] = ()
+        self._heartbeat = steady()
+
+    async def run(self) -> int:
+        """Run until told to stop; return the exit code."""
+        self._catch_signals()
+        agent = f"vcjob/{__version__}"
+        async with ApiClient(self._credentials, user_agent=agent, observer=self._metrics.observe_request) as api:
+            main = asyncio.create_task(self._run(api), name="operator")
+            stop = asyncio.create_task(self._stop.wait(), name="stop")
+            await asyncio.wait((main, stop), return_when=asyncio.FIRST_COMPLETED)
+            stop.cancel()
+            main.cancel()
+            try:
+                async with asyncio.timeout(_STOP_S):
+                    await main
+            except (asyncio.CancelledError, TimeoutError):
+                pass
+        log.info("stopped")
+        return 0 if self._stop.is_set() else 1
+
+    def _catch_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+
+    async def _run(self, api: ApiClient) -> None:
+        settings = self._settings
+        gang = self._make_gang()
+        elector = self._make_elector(api)
+        recorder = EventRecorder(api, component="vcjob-controller-manager")
+        observing = Observing(metrics=self._metrics, recorder=recorder)
+        engine = Engine(
+            api,
+            gang=gang,
+            observer=observing,
+            namespaces=settings.namespaces,
+            assert_leading=elector.assert_leading if elector else _always,
+        )
+        self._metrics.add_gauges(lambda: read_gauges(engine, elector))
+        server = HealthServer(
+            live=self._live_checks(engine), ready=self._ready_checks(engine), render_metrics=self._metrics.render
+        )
+        await server.start(health=settings.health, metrics=settings.metrics)
+        stop_kopf = asyncio.Event()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._feel_pulse(), name="pulse")
+                group.create_task(self._ask_for_rights(api, gang), name="rights")
+                group.create_task(recorder.run(), name="events")
+                await wait_for_kinds(api, groups=gang.uses_groups, tell=self._awaited)
+                group.create_task(engine.watch(), name="engine watches")
+                kopf_task = group.create_task(self._run_kopf(engine, api, gang, stop_kopf), name="kopf")
+                await self._kopf_started.wait()
+                self._catch_signals()  # kopf has put its own handlers there, and would end before the engine
+                work = group.create_task(self._work(engine, elector), name="work")
+                try:
+                    await asyncio.wait((work, kopf_task), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    work.cancel()
+                    await asyncio.wait((work,), timeout=_STOP_S / 2)
+                    await recorder.flush(timeout_s=0.5)
+                    stop_kopf.set()
+                    await asyncio.wait((kopf_task,), timeout=_STOP_S / 2)
+                raise RuntimeError("kopf or the engine ended by itself")
+        finally:
+            await server.stop()
+
+    def _make_gang(self) -> Gang:
+        if self._settings.gang_scheduler == "volcano":
+            return VolcanoGang()
+        return NoGang(gang_scheduler_name=self._settings.scheduler_name)
+
+    def _make_elector(self, api: ApiClient) -> LeaseElector | None:
+        if not self._settings.leader_elect:
+            return None
+        namespace = self._settings.leader_elect_namespace or self._credentials.namespace or "vcjob-system"
+        identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+        return LeaseElector(api, namespace=namespace, name="vcjob-controller-manager", identity=identity)
+
+    async def _work(self, engine: Engine, elector: LeaseElector | None) -> None:
+        async def start() -> None:
+            self._metrics.leading.labels("vcjob-controller-manager").set(1)
+            await engine.work()
+
+        async def stop() -> None:
+            self._metrics.leading.labels("vcjob-controller-manager").set(0)
+
+        if elector is None:
+            await start()
+        else:
+            await elector.run(start, stop)
+
+    async def _run_kopf(self, engine: Engine, api: ApiClient, gang: Gang, stop: asyncio.Event) -> None:
+        await kopf.operator(
+            registry=make_registry(engine, api, watch_queues=gang.uses_groups),
+            settings=make_settings(),
+            standalone=True,
+            clusterwide=not self._settings.namespaces,
+            namespaces=self._settings.namespaces,
+            ready_flag=self._kopf_started,
+            stop_flag=stop,
+        )
+
+    # Health
+
+    async def _feel_pulse(self) -> None:
+        while True:
+            self._heartbeat = steady()
+            await asyncio.sleep(1.0)
+
+    async def _ask_for_rights(self, api: ApiClient, gang: Gang) -> None:
+        """Find out which rights are missing; ask again as long as one is."""
+        needs, said = list_needs(groups=gang.uses_groups), ""
+        while True:
+            try:
+                self._missing_rights = await find_missing_rights(api, needs, namespaces=self._settings.namespaces)
+                sentence = ", ".join(self._missing_rights)
+                if sentence and sentence != said:
+                    log.error("rights are missing", extra={"verbs": sentence})
+                said = sentence
+                if not sentence:
+                    return
+            except ApiError as error:
+                log.warning("rights cannot be asked for", extra={"error": error.message})
+            await asyncio.sleep(_RIGHTS_AGAIN_S)
+
+    def _live_checks(self, engine: Engine) -> Iterable[Check]:
+        def loop_lag() -> str:
+            lag = steady() - self._heartbeat
+            return f"the event loop has not turned for {lag:.0f} s" if lag > _LAG_S else ""
+
+        def watches() -> str:
+            if not self._kopf_started.is_set():
+                return ""
+            for informer in (engine.pods, engine.groups):
+                if (
+                    informer is not None
+                    and informer.synced.is_set()
+                    and (age := steady() - informer.last_heard) > _DEAF_S
+                ):
+                    return f"nothing was heard of {informer.path} for {age:.0f} s"
+            return ""
+
+        def kopf_watchers() -> str:
+            return find_dead_watcher() if self._kopf_started.is_set() else ""
+
+        def passes() -> str:
+            if engine.oldest_pass and (age := steady() - min(engine.oldest_pass.values())) > _STUCK_S:
+                return f"a pass has been going on for {age:.0f} s"
+            return ""
+
+        return (
+            Check(name="loop", find_fault=loop_lag),
+            Check(name="watches", find_fault=watches),
+            Check(name="kopf", find_fault=kopf_watchers),
+            Check(name="passes", find_fault=passes),
+        )
+
+    def _ready_checks(self, engine: Engine) -> Iterable[Check]:
+        def synced() -> str:
+            informers = [i for i in (engine.pods, engine.groups) if i is not None]
+            late = [i.path for i in informers if not i.synced.is_set()]
+            return f"not listed yet: {', '.join(late)}" if late else ""
+
+        return (
+            Check(name="kinds", find_fault=lambda: "; ".join(self._awaited)),
+            Check(
+                name="rights",
+                find_fault=lambda: f"missing: {', '.join(self._missing_rights)}" if self._missing_rights else "",
+            ),
+            Check(name="started", find_fault=lambda: "" if self._kopf_started.is_set() else "starting"),
+            Check(name="synced", find_fault=synced),
+        )
+
+
+def _always() -> None:
+    """Without an election every process may write."""
