@@ -1,7 +1,6 @@
 """mpi: the master learns the hosts of the workers, and every Pod opens the port of its ssh server. Pure."""
 
 from functools import cached_property
-from typing import Final
 
 from .base import Flag, Manifest, Note, Plugin, PodDraft, Reason
 from .flags import PORT_MAX, parse_arguments
@@ -10,8 +9,6 @@ from .ssh import Ssh
 from .svc import MOUNT_PATH, host_file
 
 __all__ = ("Mpi",)
-
-SSH_PORT: Final = 22  # where ssh connects to when nothing says otherwise
 
 
 class Mpi(Plugin):
@@ -47,17 +44,12 @@ class Mpi(Plugin):
             )
             found.append(Note(reason=Reason.LIMIT, message=message))
         ssh = parse_arguments(self.job.spec.plugins.get(Ssh.name, ()), plugin=Ssh.name, flags=Ssh.flags).values
-        if ssh["ssh-port"] != self.args["port"]:
+        port = self.args["port"]
+        if ssh["ssh-port"] != port:
+            # The config gives a port to short host names only, and MPI_HOST lists the long ones.
             message = (
-                f"mpi: port is {self.args['port']} but the config of ssh connects to {ssh['ssh-port']}; give both "
-                "plugins the port of sshd"
-            )
-            found.append(Note(reason=Reason.ARGUMENT, message=message))
-        elif ssh["ssh-port"] != SSH_PORT:
-            # The config has the port under the short names, as it always had, and MPI_HOST lists the long ones.
-            message = (
-                f"mpi: ssh finds port {ssh['ssh-port']} in its config for short host names only; for those of MPI_HOST "
-                f"give it to mpiexec (Open MPI: --mca plm_rsh_args '-p {ssh['ssh-port']}')"
+                f"mpi: port is {port} but the config of ssh connects to {ssh['ssh-port']}; give ssh --ssh-port={port}, "
+                f"and let mpiexec run ssh with '-p {port}'"
             )
             found.append(Note(reason=Reason.ARGUMENT, message=message))
         return tuple(found)

@@ -19,7 +19,7 @@ WAIT_CONTAINER: Final = "wait-for-master"
 WAIT_SCRIPT: Final = """\
 echo "waiting for the master at {host}:{port}"
 waited=0
-until nc -z -w 2 {host} {port} 2>/dev/null || bash -c '</dev/tcp/{host}/{port}' 2>/dev/null; do
+until nc -z -w 2 {host} {port} 2>/dev/null || timeout 2 bash -c '</dev/tcp/{host}/{port}' 2>/dev/null; do
   if [ "$waited" -ge {timeout} ]; then
     echo "the master at {host}:{port} did not answer within {timeout} s"
     exit 1
