@@ -14,7 +14,7 @@ from typing import Final
 
 from vcjob.api.job import Job
 
-from .base import Plugin
+from .base import Flag, Plugin
 from .env import Env
 from .flags import parse_arguments
 from .guard import Guarded
@@ -91,12 +91,10 @@ def load_catalogue(found: Iterable[EntryPoint]) -> Catalogue:
         except Exception as error:  # the code of another package may raise anything while it is imported
             broken[entry.name] = f"{entry.value} cannot be loaded: {type(error).__name__}: {error}"
             continue
-        if not (isinstance(plugin, type) and issubclass(plugin, Plugin)):
-            broken[entry.name] = f"{entry.value} is not a subclass of vcjob.plugins.base.Plugin"
-        elif getattr(plugin, "name", None) != entry.name:
-            broken[entry.name] = f"{entry.value} calls itself {getattr(plugin, 'name', None)!r}, not {entry.name!r}"
-        elif entry.name in own or entry.name in others:
+        if entry.name in own or entry.name in others:
             broken[entry.name] = f"{entry.value} takes a name that another plugin has"
+        elif defect := _defect(plugin, name=entry.name):
+            broken[entry.name] = f"{entry.value} {defect}"
         else:
             others[entry.name] = plugin
     return Catalogue(plugins=own | others, broken=broken)
@@ -113,6 +111,19 @@ def _catalogue() -> Catalogue:
     for name, reason in catalogue.broken.items():
         log.warning("plugin cannot be used", extra={"plugin": name, "reason": reason})
     return catalogue
+
+
+def _defect(plugin: object, *, name: str) -> str:
+    """Say why a loaded object cannot serve as a plugin; empty when it can."""
+    if not (isinstance(plugin, type) and issubclass(plugin, Plugin)):
+        return "is not a subclass of vcjob.plugins.base.Plugin"
+    if getattr(plugin, "name", None) != name:
+        return f"calls itself {getattr(plugin, 'name', None)!r}, not {name!r}"
+    if not (isinstance(plugin.flags, tuple) and all(isinstance(flag, Flag) for flag in plugin.flags)):
+        return "has flags that are not a tuple of Flag"
+    if not (isinstance(plugin.requires, tuple) and all(isinstance(found, str) for found in plugin.requires)):
+        return "has requires that are not a tuple of names"
+    return ""
 
 
 def _with_required(names: Iterable[str], plugins: Mapping[str, type[Plugin]]) -> set[str]:

@@ -20,7 +20,7 @@ MOUNT_PATH: Final = "/etc/volcano"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class _Listing:
     """The hosts of a Job, cut to what fits: ConfigMap data, env names in order, and what was left out."""
 
     data: dict[str, str]
@@ -132,7 +132,7 @@ class Svc(Plugin):
         )
 
     @cached_property
-    def _listing(self) -> Listing:
+    def _listing(self) -> _Listing:
         data: dict[str, str] = {}
         env: list[str] = []
         host_lists: dict[str, str] = {}  # key of the ConfigMap -> the file that holds the same hosts
@@ -156,7 +156,7 @@ class Svc(Plugin):
             notes.append(_left_out(what, host_lists.get(key)))
             if key in env:  # a reference to a key that is not there would keep the container from starting
                 env.remove(key)
-        return Listing(data=data, env=tuple(env), notes=tuple(notes))
+        return _Listing(data=data, env=tuple(env), notes=tuple(notes))
 
 
 def host_file(task_name: str) -> str:

@@ -60,6 +60,20 @@ class Unbuildable(Plugin):
         raise KeyError("five")
 
 
+class BadFlags(Plugin):
+    """A plugin whose flags are no flags."""
+
+    name = "gone"
+    flags = ("size",)
+
+
+class BadRequires(Plugin):
+    """A plugin that forgot a comma."""
+
+    name = "gone"
+    requires = "svc"
+
+
 class Thief(Plugin):
     """A plugin under a name of ours."""
 
@@ -137,6 +151,8 @@ def test_plugins_of_other_packages_come_last_by_name() -> None:
         ),
         pytest.param(entry("gone", "catalogue"), "is not a subclass", id="no plugin"),
         pytest.param(entry("gone", "Good"), "calls itself 'good', not 'gone'", id="other name"),
+        pytest.param(entry("gone", "BadFlags"), "has flags that are not", id="flags"),
+        pytest.param(entry("gone", "BadRequires"), "has requires that are not", id="requires"),
         pytest.param(entry("svc", "Thief"), "takes a name that another plugin has", id="name of ours"),
     ],
 )
