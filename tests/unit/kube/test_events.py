@@ -1,0 +1,236 @@
+"""The event recorder: what is told, counted and dropped, in simulated time. The API is a dict of Events in memory."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from tests.unit.kube.conftest import SimulatedLoop, simulate
+from tests.unit.kube.fake_server import FakeServer
+
+from vcjob.kube.client import ApiClient
+from vcjob.kube.clock import ServerClock
+from vcjob.kube.errors import AlreadyExists, ApiError, Forbidden, NotFound, ServerError, Unreachable
+from vcjob.kube.events import EventRecorder, ObjectRef, cut_message
+
+JOB = ObjectRef(api_version="batch.volcano.sh/v1alpha1", kind="Job", namespace="default", name="train", uid="u1")
+
+
+class MemoryEvents:
+    def __init__(self) -> None:
+        self.clock = ServerClock()
+        self.events: dict[str, dict[str, Any]] = {}
+        self.calls: list[str] = []
+        self.refusals: list[ApiError] = []
+        self.loses_answer = False
+        self.hangs = False
+
+    async def create(self, path: str, body: dict[str, Any]) -> bytes:
+        await self._call("POST")
+        name = body["metadata"]["name"]
+        if name in self.events:
+            raise AlreadyExists("there")
+        self.events[name] = dict(body)
+        if self.loses_answer:
+            self.loses_answer = False
+            raise Unreachable("lost")
+        return b"{}"
+
+    async def merge_patch(self, path: str, body: dict[str, Any]) -> bytes:
+        await self._call("PATCH")
+        name = path.rpartition("/")[2]
+        if name not in self.events:
+            raise NotFound("expired")
+        self.events[name] |= body
+        return b"{}"
+
+    async def _call(self, verb: str) -> None:
+        self.calls.append(verb)
+        if self.hangs:
+            await asyncio.sleep(3600)
+        if self.refusals:
+            raise self.refusals.pop(0)
+
+    def told(self) -> list[tuple[str, int]]:
+        return [(event["message"], event["count"]) for event in self.events.values()]
+
+
+def story(play: Callable[[EventRecorder, MemoryEvents], Awaitable[None]]) -> MemoryEvents:
+    """Play with a running recorder and return what the API has at the end; time is simulated."""
+
+    async def main(loop: SimulatedLoop) -> MemoryEvents:
+        api = MemoryEvents()
+        recorder = EventRecorder(api, instance="pod-0", now=loop.time)
+        task = asyncio.create_task(recorder.run())
+        await play(recorder, api)
+        await recorder.stop(deadline_s=5)
+        await asyncio.gather(task, return_exceptions=True)
+        return api
+
+    return simulate(main)
+
+
+def test_repeats_are_counted_in_one_event() -> None:
+    async def play(recorder: EventRecorder, api: MemoryEvents) -> None:
+        for _ in range(120):
+            recorder.record(JOB, "Warning", "FailedCreate", "exceeded quota")
+            await asyncio.sleep(1)
+
+    api = story(play)
+    assert api.told() == [("exceeded quota", 120)]
+    assert len(api.calls) <= 6  # a create, a patch each 30 s and one at the end
+
+
+def test_what_was_said_long_ago_is_said_anew() -> None:
+    async def play(recorder: EventRecorder, api: MemoryEvents) -> None:
+        for _ in range(2):
+            recorder.record(JOB, "Normal", "Running", "all is well")
+            await asyncio.sleep(700)
+
+    assert story(play).told() == [("all is well", 1), ("all is well", 1)]
+
+
+def test_many_similar_messages_are_combined() -> None:
+    async def play(recorder: EventRecorder, api: MemoryEvents) -> None:
+        for index in range(100):
+            recorder.record(JOB, "Warning", "PodFailed", f"pod {index} failed")
+            await asyncio.sleep(0.1)
+
+    told = story(play).told()
+    assert len(told) == 11
+    assert told[-1] == ("(combined from similar events): pod 99 failed", 90)
+
+
+def test_an_object_cannot_flood_but_the_first_of_each_reason_is_told() -> None:
+    async def play(recorder: EventRecorder, api: MemoryEvents) -> None:
+        for reason in range(40):
+            for message in range(5):
+                recorder.record(JOB, "Normal", f"Reason{reason}", f"message {message}")
+        await asyncio.sleep(1)
+
+    api = story(play)
+    assert len(api.events) == 40 + 25
+    assert {event["reason"] for event in api.events.values()} == {f"Reason{reason}" for reason in range(40)}
+
+
+def test_two_objects_do_not_share_an_allowance() -> None:
+    other = ObjectRef(api_version="v1", kind="Job", namespace="default", name="other", uid="u2")
+
+    async def play(recorder: EventRecorder, api: MemoryEvents) -> None:
+        for index in range(200):
+            recorder.record(JOB, "Normal", f"R{index % 20}", f"{index}")
+        recorder.record(other, "Normal", "R", "one")
+        recorder.record(other, "Normal", "R", "two")
+
+    told = story(play).told()
+    assert [message for message, _ in told[-2:]] == ["one", "two"]
+
+
+@pytest.mark.parametrize("error", [ServerError("down"), Unreachable("gone")])
+def test_a_transient_refusal_is_tried_again(error: ApiError) -> None:
+    async def play(recorder: EventRecorder, api: MemoryEvents) -> None:
+        api.refusals = [error, error]
+        recorder.record(JOB, "Normal", "R", "m")
+        await asyncio.sleep(60)
+
+    assert story(play).told() == [("m", 1)]
+
+
+def test_a_lost_answer_makes_no_second_event() -> None:
+    async def play(recorder: EventRecorder, api: MemoryEvents) -> None:
+        api.loses_answer = True
+        recorder.record(JOB, "Normal", "R", "m")
+        await asyncio.sleep(60)
+
+    assert story(play).told() == [("m", 1)]
+
+
+def test_a_final_refusal_drops_one_event_and_no_other() -> None:
+    async def play(recorder: EventRecorder, api: MemoryEvents) -> None:
+        api.refusals = [Forbidden("because it is being terminated")]
+        recorder.record(JOB, "Normal", "R", "dropped")
+        recorder.record(JOB, "Normal", "R", "told")
+        await asyncio.sleep(1)
+        assert recorder.stats.dropped == 1
+
+    assert story(play).told() == [("told", 1)]
+
+
+def test_an_event_that_expired_is_told_anew_with_its_count() -> None:
+    async def play(recorder: EventRecorder, api: MemoryEvents) -> None:
+        for _ in range(3):
+            recorder.record(JOB, "Normal", "R", "m")
+            await asyncio.sleep(40)
+            api.events.clear()
+        recorder.record(JOB, "Normal", "R", "m")
+        await asyncio.sleep(40)
+
+    assert story(play).told() == [("m", 4)]
+
+
+def test_the_queue_is_bounded() -> None:
+    async def play(recorder: EventRecorder, api: MemoryEvents) -> None:
+        api.hangs = True
+        for index in range(5000):
+            ref = ObjectRef(api_version="v1", kind="Job", namespace="default", name=f"j{index}", uid=str(index))
+            recorder.record(ref, "Normal", "R", "m")
+        assert recorder.stats.dropped == 4000
+        api.hangs = False
+
+    story(play)
+
+
+def test_stopping_tells_the_rest_within_its_deadline() -> None:
+    async def play(recorder: EventRecorder, api: MemoryEvents) -> None:
+        for index in range(50):
+            recorder.record(JOB, "Normal", f"R{index}", "m")
+        recorder.record(JOB, "Normal", "R0", "m")
+
+    assert sum(count for _, count in story(play).told()) == 51
+
+
+def test_stopping_does_not_wait_for_a_server_that_hangs() -> None:
+    async def main(loop: SimulatedLoop) -> float:
+        api = MemoryEvents()
+        api.hangs = True
+        recorder = EventRecorder(api, instance="pod-0", now=loop.time)
+        task = asyncio.create_task(recorder.run())
+        recorder.record(JOB, "Normal", "R", "m")
+        await asyncio.sleep(0)
+        began = loop.time()
+        await recorder.stop(deadline_s=5)
+        await asyncio.gather(task, return_exceptions=True)
+        return loop.time() - began
+
+    assert simulate(main) == pytest.approx(5, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("message", "length"),
+    [("short", 5), ("x" * 1024, 1024), ("x" * 1025, 1024), ("é" * 600, 1023)],
+)
+def test_a_message_is_cut_to_its_bytes(message: str, length: int) -> None:
+    assert len(cut_message(message).encode()) == length
+
+
+async def test_the_event_on_the_wire(api: ApiClient, server: FakeServer) -> None:
+    recorder = EventRecorder(api, instance="pod-0")
+    task = asyncio.create_task(recorder.run())
+    recorder.record(JOB, "Warning", "PodFailed", "pod train-worker-0 failed")
+    await server.wait_for_calls("POST", 1)
+    await recorder.stop(deadline_s=5)
+    await task
+    (event,) = server.objects("/api/v1/events")
+    assert event["involvedObject"] == {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "namespace": "default",
+        "name": "train",
+        "uid": "u1",
+    }
+    assert (event["source"], event["reportingComponent"], event["count"]) == (
+        {"component": "vcjob-controller-manager"},
+        "vcjob-controller-manager",
+        1,
+    )
+    assert event["metadata"]["name"].startswith("train.")
