@@ -34,12 +34,13 @@ class Undo:
 class Guardian:
     """`up`'s end of the pipe."""
 
-    def __init__(self, *, lock_fd: int) -> None:
+    def __init__(self, *, keep_open: tuple[int, ...] = ()) -> None:
+        """Start the guardian; it holds these file descriptors, and with them their locks, until it ends."""
         self._popen = subprocess.Popen(
             [sys.executable, "-m", __name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            pass_fds=(lock_fd,),
+            pass_fds=keep_open,
             start_new_session=True,  # Ctrl-C is for `up` alone
         )
         assert self._popen.stdin is not None

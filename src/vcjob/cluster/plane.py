@@ -132,7 +132,7 @@ def _up_anew(request: UpRequest, *, paths: ClusterPaths, lock: int, say: Progres
 def _up_once(request: UpRequest, *, paths: ClusterPaths, lock: int, say: Progress) -> UpResult:
     bringup = Bringup.prepare(paths, nodes=request.nodes or 0, audit=request.audit, say=say)
     began = time.monotonic()
-    guardian = Guardian(lock_fd=lock)
+    guardian = Guardian(keep_open=(lock,))
     try:
         guardian.remember(Undo(path=str(paths.folder)))
         guardian.remember(Undo(path=str(paths.lock)))
@@ -165,7 +165,7 @@ def _up_again(request: UpRequest, *, paths: ClusterPaths, record: Record, lock: 
     began = time.monotonic()
     bringup = Bringup.resume(paths, record=record, nodes=nodes, say=say)
     dead = tuple(c.name for c in record.components if not is_alive(c.process))
-    guardian = Guardian(lock_fd=lock)
+    guardian = Guardian(keep_open=(lock,))
     try:
         bringup.restart(dead, guardian=guardian)
         bringup.scale(guardian=guardian)
