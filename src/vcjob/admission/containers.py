@@ -131,6 +131,8 @@ def _check_resources(resources: Mapping[str, Any], *, field: str) -> Iterator[Pr
                 continue
             if amount.nano < 0:
                 yield Problem(field=path, value=str(value), message="must be greater than or equal to 0")
+            if _is_not_shared(str(name)) and not amount.is_whole:
+                yield Problem(field=path, value=str(value), message="must be an integer")
             read[str(name)] = amount
     for name, request in amounts["requests"].items():
         limit = amounts["limits"].get(name)

@@ -90,8 +90,8 @@ def _check_containers(spec: Mapping[str, Any], *, field: str) -> Iterator[Proble
     volumes = frozenset(text(volume, "name") for _, volume in entries(spec, "volumes"))
     uses_host_network = spec.get("hostNetwork") is True
     names: Counter[str] = Counter()
-    for kind in ("initContainers", "containers"):
-        for index, container in entries(spec, kind):
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(mapping(found) for found in items(spec, kind)):
             path = f"{field}.{kind}[{index}]"
             yield from check_container(
                 container,
