@@ -317,7 +317,7 @@ def report(what: str, figures: list[float]) -> None:
 
 
 def measure(what: str, runs: int, once: Callable[[], Awaitable[float]]) -> None:
-    figures = []
+    figures: list[float] = []
     for _ in range(runs):
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             figures.append(runner.run(once()))  # type: ignore[arg-type]

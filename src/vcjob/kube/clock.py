@@ -68,14 +68,20 @@ class ServerClock:
             if sent > self._last_sent:
                 self._last_sent = sent
             return
-        if self._header:
-            self._narrow(self._second - self._last_sent - 1e9, self._second + 1.0 - self._last_sent, at=received)
         try:
             second = parsedate_to_datetime(header).timestamp()
         except (ValueError, TypeError):
             return
+        self._close_second()
         self._header, self._second, self._last_sent = header, second, sent
         self._narrow(second - received, second + 1.0 - sent, at=received)
+
+    def _close_second(self) -> None:
+        """Use the last sample of the second that is over: it bounds from above best, as the first does from below."""
+        high = self._second + 1.0 - self._last_sent
+        if self._offset is not None and self._low <= high < self._high:
+            self._high = high
+            self._offset = (self._low + high) / 2
 
     def _narrow(self, low: float, high: float, *, at: float) -> None:
         if self._offset is None:

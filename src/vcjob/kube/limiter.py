@@ -109,7 +109,7 @@ class FairLimiter:
         """Give back a slot that was got at `since`."""
         now = steady()
         took = now - since
-        self._latency_s += (took - self._latency_s) * _SMOOTHING
+        self._latency_s += (took - self._latency_s) * (_SMOOTHING if self._latency_s else 1.0)
         if self._latency_s <= _FAST_S:
             # One more for each full round of answers, and only when the limit is what holds us back.
             if self._in_flight + 1 >= self._limit and self._limit < self._highest:

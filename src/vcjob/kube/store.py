@@ -7,6 +7,7 @@ does not come back by a belated event. (resourceVersions of one kind compare as 
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -41,6 +42,15 @@ OnChange = Callable[[Key, T | None, T | None], None]
 """Called with key, old and new item (None: absent) after each change of the store; must not block or raise."""
 
 
+@dataclass(slots=True, kw_only=True)
+class _Tombstone:
+    """What we removed under one name, as long as belated events of it may come."""
+
+    since: float
+    uids: set[str] = field(default_factory=set)
+    version: int = 0  # of the newest that was removed; whatever is older was gone before it
+
+
 class Store(Generic[T]):
     """Objects by key. Every change is told to `on_change` at once, in the same call."""
 
@@ -48,7 +58,7 @@ class Store(Generic[T]):
         self._on_change = on_change
         self._now = now
         self._items: dict[Key, T] = {}
-        self._gone: dict[tuple[Key, str], float] = {}  # (key, uid) known to be gone -> when we learnt it
+        self._gone: dict[Key, _Tombstone] = {}
         self.stale_events = 0  # ignored because something newer was known
 
     # Reading
@@ -79,7 +89,7 @@ class Store(Generic[T]):
         if old is not None and item.version <= old.version:
             self.stale_events += item.version < old.version
             return False
-        if self._gone and (key, item.uid) in self._gone:
+        if self._gone and self._is_belated(item):
             self.stale_events += 1
             return False
         self._items[key] = item
@@ -88,10 +98,15 @@ class Store(Generic[T]):
 
     def remove(self, key: Key, *, uid: str) -> bool:
         """Note that the object `uid` is gone, as a write of our own has shown; False when it was not here."""
-        self._gone[(key, uid)] = self._now()
+        stone = self._gone.get(key)
+        if stone is None:
+            self._gone[key] = stone = _Tombstone(since=0.0)
+        stone.since = self._now()
+        stone.uids.add(uid)
         old = self._items.get(key)
         if old is None or old.uid != uid:
             return False
+        stone.version = old.version
         del self._items[key]
         self._tell(key, old, None)
         return True
@@ -99,8 +114,10 @@ class Store(Generic[T]):
     def deleted(self, item: T) -> bool:
         """Take a DELETED event; False when the object was gone already or something newer has its name."""
         key = item.key
-        if self._gone:
-            self._gone.pop((key, item.uid), None)  # its last event: nothing belated can follow
+        if self._gone and (stone := self._gone.get(key)) is not None:
+            stone.uids.discard(item.uid)  # its last event: nothing belated can follow
+            if not stone.uids:
+                del self._gone[key]
         old = self._items.get(key)
         if old is None or old.version > item.version:
             self.stale_events += old is not None
@@ -126,10 +143,14 @@ class Store(Generic[T]):
         self._drop_old_tombstones()
         return len(absent)
 
+    def _is_belated(self, item: T) -> bool:
+        stone = self._gone.get(item.key)
+        return stone is not None and (item.uid in stone.uids or item.version <= stone.version)
+
     def _drop_old_tombstones(self) -> None:
         oldest = self._now() - _TOMBSTONE_AGE_S
-        for mark in [mark for mark, since in self._gone.items() if since < oldest]:
-            del self._gone[mark]
+        for key in [key for key, stone in self._gone.items() if stone.since < oldest]:
+            del self._gone[key]
 
     def _tell(self, key: Key, old: T | None, new: T | None) -> None:
         try:

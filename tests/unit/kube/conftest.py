@@ -63,7 +63,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         return self.now
 
 
-class _JumpingSelector(selectors.DefaultSelector):  # type: ignore[valid-type,misc]
+class _JumpingSelector(selectors.DefaultSelector):
     def __init__(self, loop: SimulatedLoop) -> None:
         super().__init__()
         self._loop = loop

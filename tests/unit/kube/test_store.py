@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.kube.items import Item, item
 
@@ -67,6 +67,13 @@ def test_a_new_object_of_the_same_name_comes_in_after_a_removal() -> None:
     assert [each.uid for each in store] == ["second"]
 
 
+def test_what_was_gone_before_the_removed_does_not_come_back_either() -> None:
+    store, _ = made(item("a", 8, uid="second"))
+    store.remove(("default", "a"), uid="second")
+    store.put(item("a", 3, uid="first"))  # a watch that is far behind
+    assert len(store) == 0
+
+
 def test_what_a_list_does_not_hold_is_gone_unless_it_is_newer() -> None:
     store, listener = made(item("listed", 5), item("vanished", 6), item("just-written", 11))
     store.forget_absent([("default", "listed")], version=10, namespace=None)
@@ -109,6 +116,7 @@ class _Life:
             self.history.append((version, f"life-{life}", alive))
 
 
+@settings(max_examples=300)
 @given(st.lists(st.booleans(), min_size=1, max_size=12), st.data())
 def test_knowledge_only_grows(steps: list[bool], data: st.DataObject) -> None:
     """A watch tells the history in order; our own writes tell parts of it early. The end is always the truth.
@@ -122,10 +130,9 @@ def test_knowledge_only_grows(steps: list[bool], data: st.DataObject) -> None:
         ahead = data.draw(st.integers(version, len(life.history)))
         own_version, own_uid, own_alive = life.history[ahead - 1]
         if data.draw(st.booleans()):  # a write of ours has shown the state at `ahead` already
-            if own_alive:
-                store.put(item("a", own_version, uid=own_uid))
-                newest = max(newest, own_version)
-            else:
+            if own_alive and store.put(item("a", own_version, uid=own_uid)):
+                newest = own_version
+            elif not own_alive:
                 store.remove(("default", "a"), uid=own_uid)
         if alive:
             store.put(item("a", version, uid=uid))
