@@ -102,6 +102,7 @@ async def interrupt_up(how: signal.Signals, *, after: str, home: Path) -> Record
         process.send_signal(how)
     except BaseException:
         process.kill()
+        run_cluster_command("down", "--name", "cut", home=home)
         raise
     out, err = await process.communicate()
     assert b"is up" not in out

@@ -13,7 +13,7 @@ from vcjob.cluster.audit import AuditLog
 from vcjob.cluster.guardian import Guardian, Undo
 from vcjob.cluster.record import read_record
 
-VCJOB: Final = (sys.executable, "-c", "from vcjob.cli.cluster import cluster; cluster(prog_name='vcjob cluster')")
+VCJOB: Final = (str(Path(sys.executable).with_name("vcjob")), "cluster")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
