@@ -12,10 +12,11 @@ from vcjob.cluster.progress import Progress
 
 def test_a_second_holder_waits_says_so_and_gives_up(tmp_path: Path):
     said = io.StringIO()
-    with locked(tmp_path / "a.lock", what="a thing", wait_s=0, say=Progress(said)):
-        with pytest.raises(Busy, match="another vcjob command has been working on a thing"):
-            with locked(tmp_path / "a.lock", what="a thing", wait_s=0, say=Progress(said)):
-                pass
+    refusal = pytest.raises(Busy, match="another vcjob command has been working on a thing")
+    first = locked(tmp_path / "a.lock", what="a thing", wait_s=0, say=Progress(said))
+    second = locked(tmp_path / "a.lock", what="a thing", wait_s=0, say=Progress(said))
+    with first, refusal, second:
+        raise AssertionError("two hold the lock")
     assert said.getvalue() == "another vcjob command works on a thing; waiting for it\n"
 
 
