@@ -1,14 +1,14 @@
 """What is told to the world about what the controller did: Events for people, metrics for machines."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from vcjob.api.job import Phase
 from vcjob.api.names import BATCH_API_VERSION, JOB_KIND
 from vcjob.controller.engine import Engine
 from vcjob.controller.jobs import JobRecord
 from vcjob.kube.clock import steady
-from vcjob.kube.events import EventRecorder
+from vcjob.kube.events import EventRecorder, ObjectRef
 from vcjob.kube.lease import LeaseElector
 from vcjob.lifecycle.outcome import EventNote
 from vcjob.lifecycle.status import Status
@@ -29,7 +29,7 @@ class Observing:
 
     def event(self, record: JobRecord, note: EventNote) -> None:
         """Record an Event on the Job."""
-        self._recorder.record(_reference(record), type=note.type, reason=note.reason, message=note.message)
+        self._recorder.record(_reference(record), note.type, note.reason, note.message)
 
     def phase_changed(self, record: JobRecord, old: Phase | None, new: Status) -> None:
         """Count a Job that has ended; called once its status is written."""
@@ -50,15 +50,15 @@ class Observing:
         self._metrics.forget_job(record.namespace, record.name, record.revision.job.spec.queue)
 
 
-def _reference(record: JobRecord) -> dict[str, Any]:
-    return {
-        "apiVersion": BATCH_API_VERSION,
-        "kind": JOB_KIND,
-        "namespace": record.namespace,
-        "name": record.name,
-        "uid": record.uid,
-        "resourceVersion": str(record.version),
-    }
+def _reference(record: JobRecord) -> ObjectRef:
+    return ObjectRef(
+        api_version=BATCH_API_VERSION,
+        kind=JOB_KIND,
+        namespace=record.namespace,
+        name=record.name,
+        uid=record.uid,
+        resource_version=str(record.version),
+    )
 
 
 def read_gauges(engine: Engine, elector: LeaseElector | None) -> Iterator[tuple[str, str, dict[str, str], float]]:

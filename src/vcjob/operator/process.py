@@ -71,6 +71,7 @@ class Operator:
         self._awaited: list[str] = ["starting"]  # sentences: what the start waits for
         self._missing_rights: tuple[str, ...] = ()
         self._heartbeat = steady()
+        self._identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
 
     async def run(self) -> int:
         """Run until told to stop; return the exit code."""
@@ -99,7 +100,7 @@ class Operator:
         settings = self._settings
         gang = self._make_gang()
         elector = self._make_elector(api)
-        recorder = EventRecorder(api, component="vcjob-controller-manager")
+        recorder = EventRecorder(api, instance=self._identity)
         observing = Observing(metrics=self._metrics, recorder=recorder)
         engine = Engine(
             api,
@@ -130,7 +131,7 @@ class Operator:
                 finally:
                     work.cancel()
                     await asyncio.wait((work,), timeout=_STOP_S / 2)
-                    await recorder.flush(timeout_s=0.5)
+                    await recorder.stop(deadline_s=0.5)
                     stop_kopf.set()
                     await asyncio.wait((kopf_task,), timeout=_STOP_S / 2)
                 raise RuntimeError("kopf or the engine ended by itself")
@@ -146,8 +147,7 @@ class Operator:
         if not self._settings.leader_elect:
             return None
         namespace = self._settings.leader_elect_namespace or self._credentials.namespace or "vcjob-system"
-        identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
-        return LeaseElector(api, namespace=namespace, name="vcjob-controller-manager", identity=identity)
+        return LeaseElector(api, namespace=namespace, name="vcjob-controller-manager", identity=self._identity)
 
     async def _work(self, engine: Engine, elector: LeaseElector | None) -> None:
         async def start() -> None:

@@ -24,8 +24,8 @@ COMMANDS: WatchedKind = (BUS_GROUP, "v1alpha1", "commands")
 QUEUES: WatchedKind = (SCHEDULING_GROUP, "v1beta1", "queues")
 PRIORITY_CLASSES: WatchedKind = ("scheduling.k8s.io", "v1", "priorityclasses")
 
-_SERVER_TIMEOUT_S = 50.0  # a watch is renewed this often, so that a silent one is noticed within a minute
-_CLIENT_TIMEOUT_S = 60.0
+_SERVER_TIMEOUT_S = 50  # a watch is renewed this often, so that a silent one is noticed within a minute
+_CLIENT_TIMEOUT_S = 60
 
 
 class _NoDiffBase(kopf.DiffBaseStorage):
