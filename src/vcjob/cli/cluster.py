@@ -16,7 +16,7 @@ from vcjob.cluster.manifests import Crds
 from vcjob.cluster.plane import UpRequest, down, require, status, up
 from vcjob.cluster.progress import Progress
 from vcjob.cluster.record import Phase
-from vcjob.cluster.versions import KUBECTL
+from vcjob.cluster.versions import KUBECTL, TOOLS
 
 __all__ = ("cluster",)
 
@@ -123,6 +123,14 @@ def kubeconfig_command(name: str, operator: bool) -> None:
     """Print the path of a kubeconfig file, by default the administrator's."""
     paths = require(name)
     click.echo(paths.operator_kubeconfig if operator else paths.admin_kubeconfig)
+
+
+@cluster.command("binaries")
+@_with_sentences
+def binaries_command() -> None:
+    """Find, download or build the programs that a cluster needs, and say where they are."""
+    for name, path in find_binaries(TOOLS, say=Progress()).items():
+        click.echo(f"{name:24}{path}")
 
 
 @cluster.command(
