@@ -216,26 +216,28 @@ class Engine:
             self.queue.add(key)
 
     def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
-        pod = new or old
-        assert pod is not None
-        job_key = (pod.namespace, pod.job)
-        if new is None or (old is not None and old.job != new.job):
-            if old is not None:
-                pods = self._pods_by_job.get((old.namespace, old.job))
-                if pods is not None:
-                    pods.pop(key[1], None)
-                    if not pods:
-                        del self._pods_by_job[(old.namespace, old.job)]
-                if not self._writing:
-                    self._remember_removed(old)
+        if old is not None and (new is None or new.uid != old.uid or new.job != old.job):
+            self._forget_pod(old)
         if new is not None:
-            self._pods_by_job.setdefault(job_key, {})[key[1]] = new
-        if not self._writing and (old is None or new is None or old.signature != new.signature):
-            self.queue.add(job_key)
+            self._pods_by_job.setdefault((new.namespace, new.job), {})[new.name] = new
+        if self._writing:
+            return
+        if old is None or new is None or old.signature != new.signature:
+            for pod in (old, new):
+                if pod is not None:
+                    self.queue.add((pod.namespace, pod.job))
 
-    def _remember_removed(self, pod: Pod) -> None:
-        memory = self._memories.get((pod.namespace, pod.job))
-        if memory is not None and memory.uid == pod.owner_uid and not pod.ours and not pod.is_finished:
+    def _forget_pod(self, pod: Pod) -> None:
+        job = (pod.namespace, pod.job)
+        pods = self._pods_by_job.get(job)
+        if pods is not None:
+            pods.pop(pod.name, None)
+            if not pods:
+                del self._pods_by_job[job]
+        memory = self._memories.get(job)
+        if self._writing or memory is None or memory.uid != pod.owner_uid:
+            return
+        if not pod.ours and not pod.is_finished:  # somebody took it away: perhaps an eviction
             memory.removed[pod.name] = (pod, self.now())
 
     def _group_changed(self, key: Key, old: Group | None, new: Group | None) -> None:

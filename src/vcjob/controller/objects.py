@@ -63,7 +63,7 @@ class ObjectWriter:
 
     async def apply(self, record: JobRecord, memory: JobMemory, step: ApplyObject) -> Refusal | None:
         """Make the object, or bring the Job's own up to date. Raises ApiError."""
-        item, wanted = step.item, step.item.wanted
+        wanted = step.item.wanted
         path = collection_path(wanted.ref, record.namespace)
         if step.expected and (have := await self._read(record, f"{path}/{wanted.ref.name}")) is not None:
             return await self._adopt(record, memory, step, have)

@@ -1,7 +1,7 @@
 """One pass over one Job: snapshot, plan, execute, again until nothing is left to do, then one status write.
 
-The shell around the pure `plan`. It owns what is remembered of each Job and decides when a status is worth a write; what
-the status says is the plan's.
+The shell around the pure `plan`. It owns what is remembered of each Job and decides when a status is worth a write;
+what the status says is the plan's.
 """
 
 import asyncio

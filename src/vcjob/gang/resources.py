@@ -1,7 +1,7 @@
 """What a group needs at least: `minResources`. Pure; spec section 5.1.
 
-The sum of the quota usage of the Pods that make up the minimum, taken from the tasks in order of priority. Requests that
-a container leaves out follow from its limits, as the API server would set them.
+The sum of the quota usage of the Pods that make up the minimum, taken from the tasks in order of priority. Requests
+that a container leaves out follow from its limits, as the API server would set them.
 """
 
 from collections.abc import Iterable, Mapping

@@ -91,7 +91,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if ended is None:
             return f"failed ({self.reason})" if self.reason else "failed"
         cause = f" ({ended.reason})" if ended.reason and ended.reason != "Error" else ""
-        return f"failed: {'init ' if ended.init else ''}container {ended.container} ended with exit code {ended.code}{cause}"
+        container = f"{'init ' if ended.init else ''}container {ended.container}"
+        return f"failed: {container} ended with exit code {ended.code}{cause}"
 
 
 Pods = Mapping[str, Pod]

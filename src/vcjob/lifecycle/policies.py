@@ -48,8 +48,8 @@ class Verdict:
 def decide(snapshot: Snapshot, causes: Iterable[Cause]) -> Verdict:
     """Resolve the Command, else the policies, against the phase table.
 
-    Of several causes that are due the oldest decides; targeted restarts that are due at the same time become one. A cause
-    whose action means nothing in this phase is passed over.
+    Of several causes that are due the oldest decides; targeted restarts that are due at the same time become one. A
+    cause whose action means nothing in this phase is passed over.
     """
     if snapshot.command is not None:
         return _decide_command(snapshot)

@@ -1,8 +1,8 @@
 """The operator process: what is started in which order, and how it ends.
 
-Servers first (so that probes are answered at once), then rights and kinds, then the watches, then the lease, and only the
-leader works. On SIGTERM the engine stops first, then the lease is given back, then kopf is told to end: kopf cancels
-every task that is younger than itself.
+Servers first (so that probes are answered at once), then rights and kinds, then the watches, then the lease, and only
+the leader works. On SIGTERM the engine stops first, then the lease is given back, then kopf is told to end: kopf
+cancels every task that is younger than itself.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ _LAG_S: Final = 10.0
 
 
 def run_operator(settings: OperatorSettings) -> int:
-    """Run until SIGTERM or SIGINT; return the exit code. Raises CredentialsError for a kubeconfig that cannot be used."""
+    """Run until SIGTERM or SIGINT; return the exit code. Raises CredentialsError for a bad kubeconfig."""
     set_up_logging(level=settings.log_level, form=settings.log_format)
     credentials = load_credentials(kubeconfig=settings.kubeconfig, context=settings.context)
     # Nothing of ours makes cycles, kopf's events do; so collect seldom, and never walk what was there at the start.
