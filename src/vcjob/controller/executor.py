@@ -7,7 +7,7 @@ would fare no better.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
@@ -179,7 +179,7 @@ class Executor:
                 await self._look_at_namesake(record, f"{path}/{rendered.name}", report)
 
         width = _AFTER_REFUSAL if memory.refusals else _IN_FLIGHT
-        await self._for_each(iter(step.members), create, report, record=record, width=width, verb="create pods")
+        await self._for_each(step.members, create, report, record=record, width=width, verb="create pods")
 
     async def _look_at_namesake(self, record: JobRecord, path: str, report: Report) -> None:
         """A Pod of the wanted name is there: ours that the watch has not shown yet, or somebody else's."""
@@ -215,11 +215,11 @@ class Executor:
             else:
                 self._pods.put(decode_pod(answer))
 
-        await self._for_each(iter(step.pods), delete, report, record=record, width=_IN_FLIGHT, verb="delete pods")
+        await self._for_each(step.pods, delete, report, record=record, width=_IN_FLIGHT, verb="delete pods")
 
     async def _for_each(
         self,
-        items: Iterator[Any],
+        todo: Sequence[Any],
         act: Callable[[Any], Awaitable[None]],
         report: Report,
         *,
@@ -231,6 +231,9 @@ class Executor:
 
         Stops handing out items at the first refusal, when the Job is no more or its spec has changed.
         """
+        items = iter(todo)
+        most = min(_IN_FLIGHT, len(todo))
+        width = min(width, most)
         running = 0
         refused = len(report.refusals)
 
@@ -245,8 +248,8 @@ class Executor:
                     except ApiError as error:
                         report.refusals.append(judge(error, action=f"{verb} ({error.path.rpartition('/')[2]})"))
                         return
-                    if width < _IN_FLIGHT:
-                        width = min(_IN_FLIGHT, width * 2)
+                    if width < most:
+                        width = min(most, width * 2)
                     while running < width:
                         running += 1
                         group.create_task(work(), name=f"{verb} {record.namespace}/{record.name}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from vcjob.lifecycle.pod import Pod
 from vcjob.lifecycle.snapshot import Command, Hold, Memory
@@ -23,7 +24,9 @@ class JobMemory:
     hold: Hold | None = None
     rejected: str = ""  # the API server will never take the Job's objects
     refusals: int = 0  # in a row
-    status_written: float = 0.0  # loop time of the last status write
+    unwritten: dict[str, Any] | None = None  # a status that only moves numbers and waits for more of them
+    unwritten_since: float = 0.0  # loop time of the first of those numbers
+    unwritten_moved: float = 0.0  # loop time of the last
     commands: list[Command] = field(default_factory=list)  # taken, not carried out yet
 
     def freeze(self) -> Memory:

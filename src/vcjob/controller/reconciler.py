@@ -29,9 +29,10 @@ __all__ = ("Observer", "Reconciler", "Surroundings", "status_patch")
 log = logging.getLogger(__name__)
 
 _ROUNDS: Final = 8  # plans in one pass; more means that somebody else keeps changing things
-_QUIET_S: Final = 1.0  # numbers of a Job that changes nothing else are written this often at most ...
-_QUIET_PER_POD_S: Final = 0.002  # ... and those of a large Job, whose every Pod tells twice, less often
-_QUIET_CAP_S: Final = 4.0
+_SETTLED_S: Final = 0.5  # numbers of a status that changes nothing else are written when they stood still so long ...
+_NUMBERS_S: Final = 2.0  # ... or when the first of them is so old ...
+_NUMBERS_PER_POD_S: Final = 0.002  # ... and a large Job's, whose every Pod tells twice, a little later
+_NUMBERS_CAP_S: Final = 4.0
 _BACKOFF_BASE_S: Final = 0.25
 _BACKOFF_CAP_S: Final = 60.0
 _UNWATCHED_CAP_S: Final = 10.0  # for what a user is about to make and no watch tells us of: a claim, a freed name
@@ -234,16 +235,29 @@ class Reconciler:
         return max(0.0, min(delays)) if delays else None
 
     def _postpone(self, record: JobRecord, memory: JobMemory, status: Status) -> float | None:
-        """Return for how many seconds a write can wait, because it would only move numbers; None when it cannot."""
-        old = record.status
-        if (status.phase, status.reason, status.version, status.retry_count, status.controlled) != (
-            old.phase, old.reason, old.version, old.retry_count, dict(old.controlled),
-        ) or status.min_available != old.min_available or not status.alive:  # fmt: skip
+        """Return for how many seconds a write can wait, because it would only move numbers; None when it cannot.
+
+        Numbers move in bursts (a gang starts, a gang ends), so they are written when they have settled, and at the
+        latest some seconds after the first.
+        """
+        if not _moves_numbers_only(record.status, status):
+            memory.unwritten = None
             return None
-        total = record.revision.job.spec.total_replicas
-        quiet = min(_QUIET_CAP_S, _QUIET_S + _QUIET_PER_POD_S * total)
-        wait = memory.status_written + quiet - asyncio.get_running_loop().time()
-        return wait if wait > 0 and status.write() != record.raw_status else None
+        new = status.write()
+        if new == record.raw_status:
+            memory.unwritten = None
+            return None
+        now = asyncio.get_running_loop().time()
+        if memory.unwritten is None:
+            memory.unwritten_since = now
+        if memory.unwritten != new:
+            memory.unwritten, memory.unwritten_moved = new, now
+        latest = _NUMBERS_S + _NUMBERS_PER_POD_S * record.revision.job.spec.total_replicas
+        due = min(memory.unwritten_moved + _SETTLED_S, memory.unwritten_since + min(latest, _NUMBERS_CAP_S))
+        if due > now:
+            return due - now
+        memory.unwritten = None
+        return None
 
     async def _write(self, record: JobRecord, memory: JobMemory, made: Plan) -> bool:
         """Write the plan's status if it says anything new; False when the Job must be looked at afresh."""
@@ -265,7 +279,7 @@ class Reconciler:
             if refusal.permanent:
                 log.error("status refused", extra={"job": "/".join(record.key), "error": error.message})
             raise
-        memory.status_written = asyncio.get_running_loop().time()
+        memory.unwritten = None
         self._around.put_job(raw)
         if status.phase is not record.status.phase:
             self._observer.phase_changed(record, record.status.phase, status)
@@ -283,6 +297,20 @@ class Reconciler:
     def _announce(self, record: JobRecord, events: tuple[EventNote, ...]) -> None:
         for note in events:
             self._observer.event(record, note)
+
+
+def _moves_numbers_only(old: Status, new: Status) -> bool:
+    """Return whether a reader loses nothing when the new status comes a little later."""
+    if not new.alive:  # the last Pod is gone: whoever waits for that waits no longer
+        return False
+    return (new.phase, new.reason, new.version, new.retry_count, new.min_available, dict(new.controlled)) == (
+        old.phase,
+        old.reason,
+        old.version,
+        old.retry_count,
+        old.min_available,
+        dict(old.controlled),
+    )
 
 
 def status_patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
