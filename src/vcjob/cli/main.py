@@ -6,6 +6,7 @@ from vcjob import __version__
 
 from .cluster import cluster
 from .operator import operator
+from .render import render
 
 __all__ = ("main",)
 
@@ -18,3 +19,4 @@ def main() -> None:
 
 main.add_command(cluster)
 main.add_command(operator)
+main.add_command(render)

@@ -1,0 +1,111 @@
+"""`vcjob render`: what the operator would make of a Job, without a cluster."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+__all__ = ("render",)
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML as a person writes it: no anchors, several lines as a block."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+@click.command()
+@click.argument("file", type=click.File("rb"))
+@click.option("--pod", "pod_name", help="Only this Pod.")
+@click.option("--env", "show_env", is_flag=True, help="The variables of each container as a table, instead of YAML.")
+@click.option("--namespace", "-n", default="default", show_default=True, help="For Jobs whose YAML names none.")
+@click.option("--gang-scheduler", type=click.Choice(["none", "volcano"]), default="none", show_default=True)
+@click.option("--scheduler-name", default="volcano", show_default=True, help="What means the gang scheduler.")
+def render(
+    file: Any, pod_name: str | None, show_env: bool, namespace: str, gang_scheduler: str, scheduler_name: str
+) -> None:
+    """Print every object that the operator would make for the Jobs in FILE (YAML; - for standard input)."""
+    # Imported late: these libraries take a moment that `vcjob --help` need not wait for.
+    from vcjob.gang.none import NoGang
+    from vcjob.gang.volcano import VolcanoGang
+    from vcjob.lifecycle.preview import preview_job
+
+    gang = VolcanoGang() if gang_scheduler == "volcano" else NoGang(gang_scheduler_name=scheduler_name)
+    for raw in _read_jobs(file, namespace):
+        revision = _compile(raw)
+        for note in revision.notes:
+            click.echo(f"note: {note.message}", err=True)
+        try:
+            preview = preview_job(revision, gang=gang)
+        except Exception as error:  # a third-party plugin may raise anything
+            raise click.ClickException(f"Job {revision.job.name}: {error}") from error
+        pods = [pod for pod in preview.pods if pod_name in (None, pod.name)]
+        if not pods and pod_name:
+            known = ", ".join(pod.name for pod in preview.pods[:5])
+            raise click.ClickException(f"Job {revision.job.name} has no pod {pod_name}; its pods: {known} …")
+        for note in dict.fromkeys(note for pod in pods for note in pod.notes):
+            click.echo(f"note: {note.message}", err=True)
+        if show_env:
+            for pod in pods:
+                _print_env(pod.manifest, [item.wanted for item in revision.objects])
+        else:
+            objects = [] if pod_name else list(preview.objects)
+            documents = [*objects, *(pod.manifest for pod in pods)]
+            click.echo(yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, width=1000), nl=False)
+
+
+def _read_jobs(file: Any, namespace: str) -> Iterator[dict[str, Any]]:
+    from vcjob.lifecycle.preview import NO_UID
+
+    title = Path(getattr(file, "name", "<stdin>")).name
+    try:
+        documents = [d for d in yaml.safe_load_all(file) if d is not None]
+    except yaml.YAMLError as error:
+        raise click.ClickException(f"{title} is no YAML: {error}") from error
+    jobs = [d for d in documents if isinstance(d, dict) and d.get("kind") == "Job"]
+    jobs = [d for d in jobs if str(d.get("apiVersion", "")).startswith("batch.volcano.sh/")]
+    if not jobs:
+        raise click.ClickException(f"{title} holds no Job of batch.volcano.sh/v1alpha1")
+    for job in jobs:
+        metadata = {"namespace": namespace, "uid": NO_UID, **(job.get("metadata") or {})}
+        yield {**job, "metadata": metadata}
+
+
+def _compile(raw: dict[str, Any]) -> Any:
+    from vcjob.admission.defaulting import default_job
+    from vcjob.admission.validation import validate_create
+    from vcjob.api.base import InvalidObject
+    from vcjob.lifecycle.revision import compile_job
+
+    name = raw["metadata"].get("name", "(without a name)")
+    problems = validate_create(default_job(raw))
+    if problems:
+        raise click.ClickException("\n  ".join([f"Job {name} would be refused:", *(str(p) for p in problems)]))
+    try:
+        return compile_job(raw)
+    except InvalidObject as error:
+        raise click.ClickException(f"Job {name}: {error}") from error
+
+
+def _print_env(pod: dict[str, Any], wanted: list[Any]) -> None:
+    from vcjob.plugins.preview import visible_env
+
+    spec = pod["spec"]
+    for container in (*spec.get("initContainers", ()), *spec["containers"]):
+        click.secho(f"{pod['metadata']['name']} / {container['name']}", bold=True)
+        env = visible_env(container, wanted)
+        width = max((len(name) for name in env), default=0)
+        for name, value in env.items():
+            click.echo(f"  {name:<{width}}  {value}")
+        if not env:
+            click.echo("  (no variables)")
