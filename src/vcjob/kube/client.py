@@ -184,7 +184,8 @@ class ApiClient:
     ) -> bytes:
         """Delete the object at `path`, with `uid` only if it is that very one (else Conflict).
 
-        Returns the object when it stays for a while (grace period, finalizers), or a Status when it is gone.
+        Returns the object as it was last, or a Status. That an object comes back does not mean that it is still there:
+        Pods always do. It is gone when its deletionGracePeriodSeconds is 0 and it has no finalizers.
         """
         options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
         if uid is not None:

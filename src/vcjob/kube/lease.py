@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from vcjob.kube.backoff import spread
 from vcjob.kube.clock import ServerClock, steady
 from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 
@@ -25,7 +26,6 @@ log = logging.getLogger(__name__)
 
 _RELEASE_TIMEOUT_S: Final = 3.0
 _CALL_TIMEOUT_S: Final = 5.0  # below the time in which a renewal must succeed, so that there is a second try
-_JITTER: Final = 0.2  # of the candidates' period, so that they do not ask together
 
 
 class NotLeading(Exception):
@@ -160,9 +160,10 @@ class LeaseElector:
             log.warning("lead lost", extra={"identity": self.identity, "leader": self.leader})
 
     async def _wait_for_lead(self) -> None:
-        while not await self._try("candidate"):
-            period = self._times.retry_period_s
-            await asyncio.sleep(period * (1.0 + _JITTER * random.random()))
+        while True:
+            if await self._try("candidate"):
+                return
+            await asyncio.sleep(spread(self._times.retry_period_s, chance=random.random()))
 
     async def _keep_lead(self, work: "asyncio.Future[None]") -> None:
         """Renew until the lead is lost; raises what `work` raises."""
@@ -256,9 +257,26 @@ class LeaseElector:
 
     async def _release(self) -> None:
         """Give the Lease back if it is still ours; the next leader need not wait then."""
-        seen, sure = self._seen, self.is_leader
+        was_sure = self.is_leader
         self._sure_until = float("-inf")
-        if not sure or seen is None or seen.spec.holder_identity != self.identity or not seen.version:
+        if not was_sure:
+            return
+        try:
+            async with asyncio.timeout(_RELEASE_TIMEOUT_S):
+                try:
+                    await self._write_release()
+                except Conflict:
+                    # A renewal that was cut off by our own stopping has taken effect after all.
+                    self._seen_version_is_old()
+                    await self._write_release()
+        except (ApiError, TimeoutError) as error:
+            log.warning("lease not released, it will run out", extra={"error": str(error) or "timed out"})
+
+    async def _write_release(self) -> None:
+        if self._seen is None or not self._seen.version:
+            self._note(msgspec.json.decode(await self._api.get(self._path, timeout_s=_CALL_TIMEOUT_S), type=_Lease))
+        seen = self._seen
+        if seen is None or seen.spec.holder_identity != self.identity:
             return
         spec = _Spec(
             holder_identity="",
@@ -267,11 +285,7 @@ class LeaseElector:
             renew_time=self._api.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             lease_transitions=seen.spec.lease_transitions,
         )
-        try:
-            async with asyncio.timeout(_RELEASE_TIMEOUT_S):
-                self._note(await self._send(spec, seen))
-        except (ApiError, TimeoutError) as error:
-            log.warning("lease not released, it will run out", extra={"error": str(error) or "timed out"})
+        self._note(await self._send(spec, seen))
 
 
 async def _sleep_beside(work: "asyncio.Future[None]", seconds: float) -> None:

@@ -125,6 +125,19 @@ def test_a_released_lease_is_taken_within_moments() -> None:
     simulate(story)
 
 
+def test_a_lease_is_released_though_the_last_renewal_was_cut_off() -> None:
+    async def story(loop: SimulatedLoop) -> None:
+        lease = MemoryLease()
+        async with replicas(lease, loop, "a") as (a,):
+            await asyncio.sleep(1)
+            assert lease.lease is not None
+            lease.lease["metadata"]["resourceVersion"] = "999"  # our own renewal, whose answer never came
+            await a.end()
+            assert lease.holder == ""
+
+    simulate(story)
+
+
 def test_a_killed_leader_is_followed_after_the_lease_has_run_out() -> None:
     async def story(loop: SimulatedLoop) -> None:
         lease = MemoryLease()
