@@ -56,7 +56,8 @@ def cluster() -> None:
 @click.option(
     "--nodes",
     type=click.IntRange(min=0, max=1000),
-    help="Fake nodes: their Pods run at once, without any container. Default: as many as there are; at first none.",
+    help="Fake nodes: their Pods run at once, without any container (see docs/local-cluster.md). "
+    "Default: as many as there are; at first none.",
 )
 @click.option(
     "--crds/--no-crds", default=True, show_default=True, help="Install the project's CustomResourceDefinitions."
@@ -79,6 +80,8 @@ def up_command(name: str, nodes: int | None, crds: bool, audit_log: bool) -> Non
         click.echo(f"cluster {name!r} runs already: {result.record.url}")
     if result.record.nodes:
         click.echo(f"fake nodes: {result.record.nodes}")
+    if result.record.audit:
+        click.echo(f"audit log: {result.paths.audit_log}")
     click.echo(f"export KUBECONFIG={result.paths.admin_kubeconfig}")
 
 

@@ -33,7 +33,8 @@ def value_of(key: str, pod: dict[str, str | None]) -> str | None:
 
 
 def test_no_two_stages_match_the_same_pod():
-    pod_stages = [s for s in yaml.safe_load_all(stages()) if s["spec"]["resourceRef"]["kind"] == "Pod"]
+    all_stages = [document for document in yaml.safe_load_all(stages()) if document["kind"] == "Stage"]
+    pod_stages = [stage for stage in all_stages if stage["spec"]["resourceRef"]["kind"] == "Pod"]
     assert len(pod_stages) == 6
     for phase, outcome, init, stop, deleted in product(PHASES, OUTCOMES, (None, "1"), (None, "1"), (None, "now")):
         pod = {
