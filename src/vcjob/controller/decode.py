@@ -42,6 +42,7 @@ class _Meta(msgspec.Struct, rename="camel"):
     resource_version: str = "0"
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: list[_Owner] | None = None
@@ -179,7 +180,7 @@ def _slim_pod(raw: _Pod) -> Pod:
         retry=_number(annotations.get(ANNOTATION_JOB_RETRY_COUNT, ""), 0),
         phase=_word(phase),
         created=_seconds(meta.creation_timestamp) or 0.0,
-        deleted=_seconds(meta.deletion_timestamp),
+        deleted=_deleted(meta),
         ours=annotations.get(ANNOTATION_OUT_OF_SYNC) == "true",
         ready=phase == RUNNING and bool(containers) and all(c.ready for c in containers),
         restarts=sum(c.restart_count for c in containers) + sum(c.restart_count for c in inits),
@@ -255,6 +256,12 @@ def _slim_group(raw: _Group) -> Group:
         since=_seconds(latest.last_transition_time) if latest else None,
         spec=raw.spec,
     )
+
+
+def _deleted(meta: _Meta) -> float | None:
+    """Return when the deletion was asked for: the timestamp is the end of the grace period."""
+    end = _seconds(meta.deletion_timestamp)
+    return None if end is None else end - (meta.deletion_grace_period_seconds or 0)
 
 
 def _seconds(time: datetime | None) -> float | None:

@@ -237,7 +237,7 @@ class Engine:
         memory = self._memories.get(job)
         if self._writing or memory is None or memory.uid != pod.owner_uid:
             return
-        if not pod.ours and not pod.is_finished:  # somebody took it away: perhaps an eviction
+        if not pod.ours and pod.was_taken:  # somebody took it away: perhaps an eviction
             memory.removed[pod.name] = (pod, self.now())
 
     def _group_changed(self, key: Key, old: Group | None, new: Group | None) -> None:

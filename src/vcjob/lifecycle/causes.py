@@ -56,12 +56,12 @@ def find_evictions(snapshot: Snapshot, census: Census) -> dict[str, tuple[Pod | 
     out: dict[str, tuple[Pod | None, str, int, float]] = {}
     wanted = {task.task.name: task.task.replicas for task in snapshot.revision.tasks}
     for pod in census.terminating:
-        if _is_current(pod, snapshot) and not pod.is_finished and 0 <= pod.index < wanted.get(pod.task, 0):
+        if pod.was_taken and _is_current(pod, snapshot) and 0 <= pod.index < wanted.get(pod.task, 0):
             out[pod.name] = (pod, pod.task, pod.index, pod.deleted or snapshot.now)
     for name, (pod, when) in snapshot.memory.removed.items():
         replaced = name in snapshot.pods
         if not replaced and _is_current(pod, snapshot) and 0 <= pod.index < wanted.get(pod.task, 0):
-            out[name] = (pod, pod.task, pod.index, when)
+            out[name] = (pod, pod.task, pod.index, pod.deleted or when)
     if snapshot.memory.fresh and snapshot.status.phase in (Phase.PENDING, Phase.RUNNING):
         for task, index in _lost_while_away(snapshot, census):
             out.setdefault(f"{snapshot.revision.job.name}-{task}-{index}", (None, task, index, snapshot.now))
@@ -96,7 +96,7 @@ def _lost_while_away(snapshot: Snapshot, census: Census) -> Iterator[tuple[str, 
 def _pod_causes(snapshot: Snapshot, census: Census) -> Iterator[Cause]:
     revision = snapshot.revision
     wants_failed = Event.POD_FAILED in revision.watched or revision.watches_exit_codes
-    for pod in census.owned:
+    for pod in census.members:
         if pod.deleted is not None or not _is_current(pod, snapshot):
             continue
         if pod.phase == FAILED:
@@ -145,23 +145,23 @@ def _task_causes(snapshot: Snapshot, census: Census) -> Iterator[Cause]:
     if Event.TASK_COMPLETED not in watched and Event.TASK_FAILED not in watched:
         return
     by_task: dict[str, list[Pod]] = {}
-    for pod in census.owned:
+    for pod in census.members:
         if pod.deleted is None and not pod.ours:
             by_task.setdefault(pod.task, []).append(pod)
     for compiled in snapshot.revision.tasks:
         pods = by_task.get(compiled.task.name, [])
         if Event.TASK_COMPLETED in watched and (cause := _completed(compiled, pods, snapshot)):
             yield cause
-        if Event.TASK_FAILED in watched and (cause := _failed(compiled, pods)):
+        if Event.TASK_FAILED in watched and (cause := _failed(compiled, pods, snapshot)):
             yield cause
 
 
 def _completed(compiled: CompiledTask, pods: list[Pod], snapshot: Snapshot) -> Cause | None:
     task = compiled.task
-    done = [pod for pod in pods if pod.phase == SUCCEEDED and 0 <= pod.index < task.replicas]
+    done = [pod for pod in pods if pod.phase == SUCCEEDED]
     if task.replicas == 0 or len(done) < task.replicas:
         return None
-    fresh = [pod for pod in done if pod.job_version >= snapshot.status.version]
+    fresh = [pod for pod in done if _is_current(pod, snapshot)]
     if not fresh:  # all of them were kept from an earlier run
         return None
     last = max(fresh, key=lambda pod: (pod.since or 0.0, pod.index))
@@ -176,10 +176,10 @@ def _completed(compiled: CompiledTask, pods: list[Pod], snapshot: Snapshot) -> C
     )
 
 
-def _failed(compiled: CompiledTask, pods: list[Pod]) -> Cause | None:
+def _failed(compiled: CompiledTask, pods: list[Pod], snapshot: Snapshot) -> Cause | None:
     task = compiled.task
     limit = task.effective_max_retry
-    live = [pod for pod in pods if pod.phase in (RUNNING, PENDING)]
+    live = [pod for pod in pods if pod.phase in (RUNNING, PENDING) and _is_current(pod, snapshot)]
     restarts = sum(pod.restarts for pod in live)
     if task.replicas == 0 or limit < 0 or restarts < limit:
         return None

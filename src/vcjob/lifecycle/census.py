@@ -25,8 +25,9 @@ class Census:
     """The Job's Pods by what has to be done about them."""
 
     owned: tuple[Pod, ...]
+    members: tuple[Pod, ...]  # owned, and part of the Job as its spec is now
     missing: Mapping[str, tuple[int, ...]]  # task -> indices without a Pod of that name
-    surplus: tuple[Pod, ...]  # owned, but not (or no longer) part of the Job
+    surplus: tuple[Pod, ...]  # owned, but not, or no longer, part of the Job
     strangers: tuple[Pod, ...]  # hold a wanted name without being the Job's
     counters: Counters
 
@@ -41,14 +42,14 @@ def take_census(job: Job, pods: Mapping[str, Pod]) -> Census:
     replicas = {task.name: task.replicas for task in job.spec.tasks}
     present: dict[str, set[int]] = {name: set() for name in replicas}
     owned: list[Pod] = []
+    members: list[Pod] = []
     surplus: list[Pod] = []
     others: list[Pod] = []
     for pod in pods.values():
         wanted = 0 <= pod.index < replicas.get(pod.task, 0) and pod.name == f"{prefix}{pod.task}-{pod.index}"
         if pod.owner_uid == uid:
             owned.append(pod)
-            if not wanted:
-                surplus.append(pod)
+            (members if wanted else surplus).append(pod)
         elif not wanted:
             continue  # somebody else's Pod that only shares the label
         else:
@@ -62,6 +63,7 @@ def take_census(job: Job, pods: Mapping[str, Pod]) -> Census:
     }
     return Census(
         owned=tuple(owned),
+        members=tuple(members),
         missing=missing,
         surplus=tuple(surplus),
         strangers=tuple(others),

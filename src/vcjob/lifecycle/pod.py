@@ -43,7 +43,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     retry: int = 0  # status.retryCount when it was made
     phase: str = PENDING
     created: float = 0.0
-    deleted: float | None = None  # deletion timestamp
+    deleted: float | None = None  # when its deletion was asked for
     ours: bool = False  # marked by the operator before it deleted it
     ready: bool = False
     restarts: int = 0  # of all containers together
@@ -85,9 +85,19 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Whether it is neither finished nor on its way out."""
         return self.deleted is None and not self.is_finished
 
-    def describe_failure(self) -> str:
-        """Return the end of the sentence `pod NAME ...`: which container ended how."""
-        ended = next((e for e in self.exits if e.code), None)
+    @property
+    def was_taken(self) -> bool:
+        """Whether its deletion finds it alive; on its way out a Pod may still come to Failed or Succeeded."""
+        return not self.is_finished or (
+            self.deleted is not None and self.since is not None and self.since >= self.deleted
+        )
+
+    def describe_failure(self, *, code: int | None = None) -> str:
+        """Return the end of the sentence `pod NAME ...`: which container ended how.
+
+        `code` names the container that ended with it; None the first that did not end well.
+        """
+        ended = next((e for e in self.exits if (e.code if code is None else e.code == code)), None)
         if ended is None:
             return f"failed ({self.reason})" if self.reason else "failed"
         cause = f" ({ended.reason})" if ended.reason and ended.reason != "Error" else ""
