@@ -22,11 +22,15 @@ class Write(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventNote:
-    """A Kubernetes Event about the Job."""
+    """A Kubernetes Event about the Job.
+
+    A standing one tells of a state, so every plan repeats it; it is told once for as long as it holds.
+    """
 
     type: str  # Normal or Warning
     reason: str
     message: str
+    standing: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

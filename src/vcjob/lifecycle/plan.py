@@ -41,8 +41,8 @@ def plan(snapshot: Snapshot) -> Plan:
         return _plan_failure(snapshot, census, problem)
     causes = find_causes(snapshot, census)
     verdict = decide(snapshot, causes)
-    if verdict.decision and (decided := _plan_decision(snapshot, census, verdict.decision)):
-        return decided
+    if verdict.decision:
+        return _plan_decision(snapshot, census, verdict.decision)
     return _explain(_plan_phase(snapshot, census, verdict), snapshot, verdict, causes)
 
 
@@ -56,22 +56,18 @@ def _plan_phase(snapshot: Snapshot, census: Census, verdict: Verdict) -> Plan:
     return _plan_ending(snapshot, census)
 
 
-def _plan_decision(snapshot: Snapshot, census: Census, decision: Decision) -> Plan | None:
-    """Plan an action; None when it would change nothing (a restart that is going on already covers it)."""
+def _plan_decision(snapshot: Snapshot, census: Census, decision: Decision) -> Plan:
+    """Plan an action: one status write says all of it, and comes before its first deletion."""
     rule, status = decision.rule, snapshot.status
     limit = snapshot.revision.job.spec.effective_max_retry
-    restart = decision.restart
-    # The Pods of the last try are what a person wants to look at, so the finished ones stay.
-    if restart.whole and status.retry_count >= limit - 1:
-        restart = Restart(alive_only=True)
-    if snapshot.phase is Phase.RESTARTING and rule.to is Phase.RESTARTING:
-        current = snapshot.restart or Restart()
-        widened = current.widen(restart)
-        if widened == current or current.whole or current.alive_only:
-            return None
-        restart = widened
-    version = status.version + (1 if rule.scope is Scope.JOB else 0)
     retries = status.retry_count + rule.retries
+    restart, targeted = decision.restart, rule.scope is Scope.TARGET
+    if rule.retries and retries >= limit:
+        # The Job will fail. Its last Pods are what a person wants to look at, so the finished ones stay.
+        restart, targeted = Restart(alive_only=True), False
+    elif snapshot.phase is Phase.RESTARTING and snapshot.restart:
+        restart = snapshot.restart.widen(restart)
+    version = status.version + (0 if targeted else 1)
     controlled = {k: v for k, v in status.controlled.items() if k != RESTART_KEY}
     if rule.to is Phase.RESTARTING:
         controlled[RESTART_KEY] = restart.write()
@@ -84,12 +80,11 @@ def _plan_decision(snapshot: Snapshot, census: Census, decision: Decision) -> Pl
         new, version=version, retry_count=retries, controlled=controlled, min_available=snapshot.revision.min_available
     )
     tries = f"; retry {retries} of {limit}" if rule.to is Phase.RESTARTING and rule.retries else ""
-    message = (
-        f"{decision.message}; {decision.action}{_scope_text(restart) if rule.scope is Scope.TARGET else ''}{tries}"
-    )
+    cause = decision.message.replace(_WAIT_MARK, " / ")
+    message = f"{cause}; {decision.action}{f' {restart.write()}' if targeted else ''}{tries}"
     new = new.enter(rule.to, reason=decision.reason, message=message, now=snapshot.now)
-    targeted = rule.scope is Scope.TARGET
-    stage: list[Step] = [DeletePods(pods=killed if targeted else doomed, mark=targeted)] if killed else []
+    to_delete = killed if targeted else doomed
+    stage: list[Step] = [DeletePods(pods=to_delete, mark=targeted)] if to_delete else []
     if not targeted and snapshot.group is not None and not snapshot.group.deleted:
         stage.append(DeleteGroup(group=snapshot.group))
     events = [
@@ -107,17 +102,13 @@ def _plan_decision(snapshot: Snapshot, census: Census, decision: Decision) -> Pl
     )
 
 
-def _scope_text(restart: Restart) -> str:
-    return f" {restart.write()}" if restart.targets else ""
-
-
 def _plan_restarting(snapshot: Snapshot, census: Census) -> Plan:
     status, now = snapshot.status, snapshot.now
     limit = snapshot.revision.job.spec.effective_max_retry
     restart = snapshot.restart or Restart(alive_only=True)
     covered = [p for p in census.owned if restart.covers(p, version=status.version, retry_count=status.retry_count)]
     targeted = bool(restart.targets)
-    left = tuple(p for p in covered if p.deleted is None or (targeted and not p.ours and not p.is_finished))
+    left = tuple(p for p in covered if p.deleted is None or (targeted and not p.ours and p.was_taken))
     if status.retry_count >= limit and not left:
         message = f"{_first_cause(status)}; {status.retry_count} of {limit} retries are used up"
         return _conclude(snapshot, census, Phase.FAILED, reason="MaxRetryReached", message=message)
@@ -278,11 +269,19 @@ def _without_marks(status: Status) -> Status:
 def _explain(made: Plan, snapshot: Snapshot, verdict: Verdict, causes: Iterable[Cause] = ()) -> Plan:
     """Add what was said about policies, plugins and Commands, and the timers."""
     events = list(made.events)
-    events += [EventNote(type="Warning", reason="ActionIgnored", message=text) for text in verdict.ignored]
+    standing = snapshot.command is None
+    events += [
+        EventNote(type="Warning", reason="ActionIgnored", message=text, standing=standing) for text in verdict.ignored
+    ]
+    told: set[tuple[str, float, str]] = set()
     for waiting in verdict.pending:
         after = Duration(nanoseconds=round(waiting.delay * 10**9))
+        # A thousand Pods that pend are one thing to tell; the oldest stands for all.
+        if (kind := (waiting.action, waiting.delay, waiting.cause.event)) in told:
+            continue
+        told.add(kind)
         text = f"Execute action {waiting.action} after {after}: {waiting.cause.message}"
-        events.append(EventNote(type="Normal", reason="ExecuteAction", message=text))
+        events.append(EventNote(type="Normal", reason="ExecuteAction", message=text, standing=True))
     if snapshot.status.phase is None:
         events += [
             EventNote(type="Warning", reason=note.reason, message=note.message) for note in snapshot.revision.notes

@@ -1,9 +1,10 @@
 """What the policies and Commands ask for, given what happened. Pure; it decides and touches nothing."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
-from vcjob.api.job import Action, Event
+from vcjob.api.job import Action, Event, Phase
 
 from .causes import Cause
 from .pod import Exit
@@ -13,6 +14,8 @@ from .snapshot import Snapshot
 from .transitions import Rule, Scope, find_rule
 
 __all__ = ("Decision", "Pending", "Verdict", "decide")
+
+_TARGETED: Final = (Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,16 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Due:
+    """A cause whose action is due."""
+
+    cause: Cause
+    action: Action
+    rule: Rule
+    restart: Restart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What to do now, what later, and what was asked for in vain."""
 
@@ -53,22 +66,27 @@ def decide(snapshot: Snapshot, causes: Iterable[Cause]) -> Verdict:
     """
     if snapshot.command is not None:
         return _decide_command(snapshot)
-    due: list[tuple[Cause, Action, Rule]] = []
+    due: list[_Due] = []
     later: list[Pending] = []
     ignored: list[str] = []
     for cause in causes:
         policy = _resolve(snapshot, cause)
         if policy is None or (rule := find_rule(snapshot.phase, policy.action)) is None:
             continue
-        if rule.scope is Scope.TARGET and not _targets(snapshot, cause, policy.action).targets:
+        restart = _scope(snapshot, cause, policy.action)
+        if rule.scope is Scope.TARGET and not restart.targets:
             ignored.append(f"{policy.action} has no task or Pod to act on: {cause.message}")
             continue
+        if rule.to is Phase.RESTARTING and not _widens(snapshot, restart):
+            continue
+        if policy.exit_code is not None and cause.event is Event.POD_FAILED:
+            cause = replace(cause, message=_name_exit(snapshot, cause, policy.exit_code))
         since = cause.since if cause.since is not None else snapshot.memory.first_seen.get(cause.key, snapshot.now)
         if policy.timeout and since + policy.timeout > snapshot.now:
             later.append(Pending(action=policy.action, due=since + policy.timeout, delay=policy.timeout, cause=cause))
         else:
-            due.append((cause, policy.action, rule))
-    decision = _merge(snapshot, due) if due else None
+            due.append(_Due(cause=cause, action=policy.action, rule=rule, restart=restart))
+    decision = _merge(due) if due else None
     return Verdict(decision=decision, pending=tuple(later), ignored=tuple(ignored))
 
 
@@ -88,6 +106,8 @@ def _decide_command(snapshot: Snapshot) -> Verdict:
         return _in_vain(f"Command {command.name} asks for {action}, but a Command names no task or Pod")
     message = f"Command {command.name}" + (f": {command.reason}" if command.reason else "")
     restart = Restart(whole=True) if action is Action.RESTART_JOB else Restart(alive_only=action is Action.RESUME_JOB)
+    if rule.to is Phase.RESTARTING and not _widens(snapshot, restart):
+        return _in_vain(f"Command {command.name} asks for {action}, but all Pods are being restarted already")
     return Verdict(
         decision=Decision(action=action, rule=rule, reason="CommandIssued", message=message, restart=restart),
         pending=(),
@@ -119,8 +139,25 @@ def _matching_exit(policy: CompiledPolicy, exits: Iterable[Exit]) -> Exit | None
     return next((ended for ended in exits if ended.code == policy.exit_code), None)
 
 
-def _targets(snapshot: Snapshot, cause: Cause, action: Action) -> Restart:
-    """Return which Pods a targeted restart is about; no targets when the cause names none."""
+def _name_exit(snapshot: Snapshot, cause: Cause, code: int) -> str:
+    """Return the cause's message with the container that made the policy match."""
+    name = f"{snapshot.revision.job.name}-{cause.task}-{cause.index}"
+    pod = snapshot.pods.get(name)
+    return f"pod {name} {pod.describe_failure(code=code)}" if pod else cause.message
+
+
+def _widens(snapshot: Snapshot, restart: Restart) -> bool:
+    """Return whether the restart reaches further than the one that is going on, if any."""
+    if snapshot.phase is not Phase.RESTARTING:
+        return True
+    current = snapshot.restart or Restart(alive_only=True)
+    return not current.whole and not current.alive_only and current.widen(restart) != current
+
+
+def _scope(snapshot: Snapshot, cause: Cause, action: Action) -> Restart:
+    """Return which Pods an action restarts; no targets when the cause names none."""
+    if action not in _TARGETED:
+        return Restart(whole=action is Action.RESTART_JOB, alive_only=action is Action.RESUME_JOB)
     compiled = next((t for t in snapshot.revision.tasks if t.task.name == cause.task), None)
     if compiled is None:
         return Restart()
@@ -144,17 +181,18 @@ def _partition(replicas: int, size: int, index: int) -> frozenset[int]:
     return frozenset(range(first, min(first + size, replicas)))
 
 
-def _merge(snapshot: Snapshot, due: list[tuple[Cause, Action, Rule]]) -> Decision:
-    cause, action, rule = due[0]
-    restart = Restart(whole=action is Action.RESTART_JOB)
-    count = 1
-    if rule.scope is Scope.TARGET:
-        restart = Restart()
-        same = [(c, a) for c, a, r in due if r.scope is Scope.TARGET]
-        count = len(same)
-        for other, wanted in same:
-            restart = restart.widen(_targets(snapshot, other, wanted))
-    more = f" (and {count - 1} more)" if count > 1 else ""
+def _merge(due: list[_Due]) -> Decision:
+    """Return the decision of the oldest cause, together with all others that restart single Pods when it does."""
+    first = due[0]
+    same = [other for other in due if other.rule.scope is Scope.TARGET] if first.rule.scope is Scope.TARGET else [first]
+    restart = same[0].restart
+    for other in same[1:]:
+        restart = restart.widen(other.restart)
+    more = f" (and {len(same) - 1} more)" if len(same) > 1 else ""
     return Decision(
-        action=action, rule=rule, reason=str(cause.event), message=f"{cause.message}{more}", restart=restart
+        action=first.action,
+        rule=first.rule,
+        reason=str(first.cause.event),
+        message=f"{first.cause.message}{more}",
+        restart=restart,
     )

@@ -75,8 +75,8 @@ class Restart:
 
     def covers(self, pod: Pod, *, version: int, retry_count: int) -> bool:
         """Return whether the Pod has to go."""
-        if pod.job_version < version:
-            return self.whole or not pod.is_finished
+        if pod.job_version < version and (self.whole or not pod.is_finished):
+            return True
         return pod.index in self.targets.get(pod.task, ()) and pod.retry < retry_count
 
 
