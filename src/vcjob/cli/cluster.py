@@ -63,10 +63,23 @@ def cluster() -> None:
     "--crds/--no-crds", default=True, show_default=True, help="Install the project's CustomResourceDefinitions."
 )
 @click.option("--audit-log", is_flag=True, help="Log who did what to which object (only when the cluster is new).")
+@click.option(
+    "--apiserver-flag",
+    "apiserver_flags",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A flag of kube-apiserver, e.g. disable-admission-plugins=ServiceAccount (only when the cluster is new).",
+)
 @_with_sentences
-def up_command(name: str, nodes: int | None, crds: bool, audit_log: bool) -> None:
+def up_command(name: str, nodes: int | None, crds: bool, audit_log: bool, apiserver_flags: tuple[str, ...]) -> None:
     """Start a cluster and wait until it can be used. On a running cluster it only adds what is missing."""
-    request = UpRequest(name=name, nodes=nodes, crds=Crds.INSTALL if crds else Crds.LEAVE_OUT, audit=audit_log)
+    request = UpRequest(
+        name=name,
+        nodes=nodes,
+        crds=Crds.INSTALL if crds else Crds.LEAVE_OUT,
+        audit=audit_log,
+        apiserver_flags=dict(_parted(flag) for flag in apiserver_flags),
+    )
     try:
         result = up(request, say=Progress())
     except KeyboardInterrupt:
@@ -83,6 +96,13 @@ def up_command(name: str, nodes: int | None, crds: bool, audit_log: bool) -> Non
     if result.record.audit:
         click.echo(f"audit log: {result.paths.audit_log}")
     click.echo(f"export KUBECONFIG={result.paths.admin_kubeconfig}")
+
+
+def _parted(flag: str) -> tuple[str, str]:
+    name, equals, value = flag.removeprefix("--").partition("=")
+    if not (name and equals):
+        raise click.BadParameter(f"{flag!r} is no NAME=VALUE", param_hint="--apiserver-flag")
+    return name, value
 
 
 @cluster.command("down")

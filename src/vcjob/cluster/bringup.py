@@ -80,6 +80,7 @@ class Bringup:
         nodes: int,
         binaries: Mapping[str, Path],
         say: Progress,
+        apiserver_flags: Mapping[str, str] | None = None,
     ) -> None:
         self.record = record
         self._paths = paths
@@ -92,16 +93,19 @@ class Bringup:
             ports=record.ports,
             binaries=binaries,
             audit=record.audit,
+            apiserver_flags=apiserver_flags or {},
         )
 
     @classmethod
-    def prepare(cls, paths: ClusterPaths, *, nodes: int, audit: bool, say: Progress) -> "Bringup":
+    def prepare(
+        cls, paths: ClusterPaths, *, nodes: int, audit: bool, apiserver_flags: Mapping[str, str], say: Progress
+    ) -> "Bringup":
         """Find the binaries of a new cluster and choose its ports; raises ClusterError. Nothing is written."""
         binaries = find_binaries((*CONTROL_PLANE, KWOK) if nodes else CONTROL_PLANE, say=say)
         record = Record(
             name=paths.name, phase=Phase.STARTING, kubernetes=KUBERNETES_VERSION, ports=choose_ports(), audit=audit
         )
-        return cls(paths, record=record, nodes=nodes, binaries=binaries, say=say)
+        return cls(paths, record=record, nodes=nodes, binaries=binaries, say=say, apiserver_flags=apiserver_flags)
 
     @classmethod
     def resume(cls, paths: ClusterPaths, *, record: Record, nodes: int, say: Progress) -> "Bringup":

@@ -5,7 +5,7 @@ Everything listens on loopback; etcd listens on a Unix socket in the cluster's f
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -69,6 +69,7 @@ class Layout:
     ports: Ports
     binaries: Mapping[str, Path]
     audit: bool
+    apiserver_flags: Mapping[str, str] = field(default_factory=dict)  # the user's own; they win
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +153,7 @@ def _apiserver(layout: Layout) -> dict[str, str]:
             "audit-log-path": str(layout.paths.audit_log),
             "audit-log-maxsize": "0",  # no rotation: a count over the log must see all of it
         }
-    return flags
+    return {**flags, **layout.apiserver_flags}
 
 
 def _controller_manager(layout: Layout) -> dict[str, str]:

@@ -7,8 +7,9 @@ Whatever one `up` started is undone when that `up` does not come to its end (see
 
 import shutil
 import time
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +39,7 @@ class UpRequest:
     nodes: int | None = None  # fake ones; None: as many as there are, at first none
     crds: Crds = Crds.INSTALL
     audit: bool = False
+    apiserver_flags: Mapping[str, str] = field(default_factory=dict)  # beside, or in the place of, the usual ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +132,9 @@ def _up_anew(request: UpRequest, *, paths: ClusterPaths, lock: int, say: Progres
 
 
 def _up_once(request: UpRequest, *, paths: ClusterPaths, lock: int, say: Progress) -> UpResult:
-    bringup = Bringup.prepare(paths, nodes=request.nodes or 0, audit=request.audit, say=say)
+    bringup = Bringup.prepare(
+        paths, nodes=request.nodes or 0, audit=request.audit, apiserver_flags=request.apiserver_flags, say=say
+    )
     began = time.monotonic()
     guardian = Guardian(keep_open=(lock,))
     try:
@@ -161,6 +165,8 @@ def _up_again(request: UpRequest, *, paths: ClusterPaths, record: Record, lock: 
     notes = []
     if request.audit and not record.audit:
         notes.append("an audit log can only be asked for when a cluster is new; run `down` first")
+    if request.apiserver_flags:
+        notes.append("flags of the API server are for new clusters only; run `down` first")
     nodes = record.nodes if request.nodes is None else request.nodes
     began = time.monotonic()
     bringup = Bringup.resume(paths, record=record, nodes=nodes, say=say)

@@ -27,3 +27,10 @@ def test_every_component_has_a_log_of_its_own():
 def test_the_audit_log_is_there_on_request(audit: bool):
     command = component(KUBE_APISERVER, layout=layout(audit=audit)).command
     assert any(flag.startswith("--audit-log-path=") for flag in command) == audit
+
+
+def test_the_users_flags_of_the_api_server_win():
+    command = component(KUBE_APISERVER, layout=layout(apiserver_flags={"authorization-mode": "AlwaysAllow"})).command
+    assert [flag for flag in command if flag.startswith("--authorization-mode=")] == [
+        "--authorization-mode=AlwaysAllow"
+    ]
