@@ -2,11 +2,13 @@
 
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.harness.api import NAMESPACES, Api, Refused
+from tests.integration.harness.api import NAMESPACES, QUEUES, Api, Refused
 from tests.integration.harness.control_plane import ControlPlane, running_cluster
 from tests.integration.harness.kubectl import Kubectl
 from tests.integration.harness.operator import OperatorProcess
@@ -20,12 +22,23 @@ _FAILED = pytest.StashKey[bool]()
 StartOperator = Callable[..., Awaitable[OperatorProcess]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A namespace with an operator that stands by for many tests; each gives its Jobs names of their own."""
+
+    namespace: str
+    operator: OperatorProcess
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     """Remember a failure, for fixtures to show their logs at their end."""
     report = yield
     if report.failed:
         item.stash[_FAILED] = True
+        for found in getattr(item, "funcargs", {}).values():
+            if isinstance(found, Standing):
+                report.sections.append((f"operator of {found.namespace}", found.operator.last_lines()))
     return report
 
 
@@ -101,6 +114,50 @@ async def operator(
         await process.kill()
         if request.node.stash.get(_FAILED, False):
             print(f"--- {process.log.name}\n{process.last_lines()}")
+
+
+@pytest.fixture(scope="session")
+async def standing(
+    control_plane: ControlPlane, api: Api, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Standing]:
+    """An operator without a gang scheduler, for all tests of this process that need nothing else of it."""
+    async with _standing(control_plane, api, folder=tmp_path_factory.mktemp("standing"), gang="none") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+async def standing_gang(
+    control_plane: ControlPlane, api: Api, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Standing]:
+    """An operator with PodGroups, which the tests admit; there is a Queue `default`."""
+    queue = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "default"},
+        "spec": {"weight": 1},
+    }
+    try:
+        await api.create(QUEUES, queue)
+    except Refused as refused:
+        if refused.code != 409:
+            raise
+    async with _standing(control_plane, api, folder=tmp_path_factory.mktemp("standing"), gang="volcano") as found:
+        yield found
+
+
+@asynccontextmanager
+async def _standing(plane: ControlPlane, api: Api, *, folder: Path, gang: str) -> AsyncIterator[Standing]:
+    namespace = f"standing-{gang}"
+    await make_namespace(api, name=namespace)
+    process = OperatorProcess(
+        kubeconfig=plane.operator_kubeconfig,
+        log=folder / f"operator-{gang}.log",
+        flags=(f"--namespace={namespace}", f"--gang-scheduler={gang}"),
+        env={},
+    )
+    await process.start()
+    yield Standing(namespace=namespace, operator=process)
+    await process.kill()
 
 
 async def make_namespace(api: Api, *, name: str) -> None:
