@@ -39,7 +39,8 @@ def plugin_warnings(job: Job) -> Iterator[str]:
     """Yield what the plugins want the user to hear: arguments not understood, parts left out."""
     try:
         for plugin in enabled_plugins(job):
-            yield from (f"spec.plugins.{plugin.name}: {note.message}" for note in plugin.notes())
+            said = (note.message.removeprefix(f"{plugin.name}: ") for note in plugin.notes())
+            yield from (f"spec.plugins.{plugin.name}: {message}" for message in said)
     except Exception as error:
         yield f"spec.plugins: a plugin failed: {type(error).__name__}: {error}"
 

@@ -7,6 +7,7 @@ from vcjob import __version__
 from .cluster import cluster
 from .operator import operator
 from .render import render
+from .webhook import webhook
 
 __all__ = ("main",)
 
@@ -20,3 +21,4 @@ def main() -> None:
 main.add_command(cluster)
 main.add_command(operator)
 main.add_command(render)
+main.add_command(webhook)
