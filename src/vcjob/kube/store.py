@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 Key = tuple[str, str]
 """Namespace ("" for cluster-wide kinds) and name."""
 
-_TOMBSTONE_AGE_S: Final = 600.0  # a watch that is this late has been replaced by a new list long ago
+_TOMBSTONE_AGE_S: Final = 120.0  # no answer and no event is as late: requests and silent watches end sooner
 
 
 class Stored(Protocol):
@@ -98,15 +98,11 @@ class Store(Generic[T]):
 
     def remove(self, key: Key, *, uid: str) -> bool:
         """Note that the object `uid` is gone, as a write of our own has shown; False when it was not here."""
-        stone = self._gone.get(key)
-        if stone is None:
-            self._gone[key] = stone = _Tombstone(since=0.0)
-        stone.since = self._now()
-        stone.uids.add(uid)
+        stone = self._bury(key, uid)
         old = self._items.get(key)
         if old is None or old.uid != uid:
             return False
-        stone.version = old.version
+        stone.version = max(stone.version, old.version)
         del self._items[key]
         self._tell(key, old, None)
         return True
@@ -114,10 +110,8 @@ class Store(Generic[T]):
     def deleted(self, item: T) -> bool:
         """Take a DELETED event; False when the object was gone already or something newer has its name."""
         key = item.key
-        if self._gone and (stone := self._gone.get(key)) is not None:
-            stone.uids.discard(item.uid)  # its last event: nothing belated can follow
-            if not stone.uids:
-                del self._gone[key]
+        # It is the last event, but the answer to a write of our own may still be on its way to `put`.
+        self._bury(key, item.uid)
         old = self._items.get(key)
         if old is None or old.version > item.version:
             self.stale_events += old is not None
@@ -140,17 +134,24 @@ class Store(Generic[T]):
         for item in absent:
             del self._items[item.key]
             self._tell(item.key, item, None)
-        self._drop_old_tombstones()
         return len(absent)
 
     def _is_belated(self, item: T) -> bool:
         stone = self._gone.get(item.key)
         return stone is not None and (item.uid in stone.uids or item.version <= stone.version)
 
-    def _drop_old_tombstones(self) -> None:
-        oldest = self._now() - _TOMBSTONE_AGE_S
-        for key in [key for key, stone in self._gone.items() if stone.since < oldest]:
-            del self._gone[key]
+    def _bury(self, key: Key, uid: str) -> _Tombstone:
+        now = self._now()
+        stone = self._gone.pop(key, None) or _Tombstone(since=now)
+        stone.since = now
+        stone.uids.add(uid)
+        self._gone[key] = stone  # at the end: the tombstones stand in order of age
+        while len(self._gone) > 1:
+            oldest = next(iter(self._gone))
+            if self._gone[oldest].since + _TOMBSTONE_AGE_S > now:
+                break
+            del self._gone[oldest]
+        return stone
 
     def _tell(self, key: Key, old: T | None, new: T | None) -> None:
         try:

@@ -99,8 +99,15 @@ def test_tombstones_do_not_pile_up() -> None:
     store: Store[Item] = Store(lambda *_: None, now=lambda: now)
     store.remove(("default", "a"), uid="u")
     now = 1000.0
-    store.forget_absent([], version=1, namespace=None)
+    store.deleted(item("b", 2))
     assert store.put(item("a", 1))
+
+
+def test_the_late_answer_to_our_own_write_does_not_bring_back_what_the_watch_saw_go() -> None:
+    store, _ = made(item("a", 5))
+    store.deleted(item("a", 6))
+    store.put(item("a", 7))  # the answer to our DELETE, which came after the watch event
+    assert len(store) == 0
 
 
 class _Life:
