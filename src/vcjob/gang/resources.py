@@ -16,9 +16,24 @@ Amounts = dict[str, Quantity]
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _ONE = Quantity(nano=10**9)
 
+# The sums follow from the Job's spec and are asked for in every pass; they are half of its cost.
+_MEMO_MAX = 4096  # Jobs
+_memo: dict[str, tuple[Job, int, Mapping[str, int], dict[str, str]]] = {}  # by the Job's UID
+
 
 def min_resources(job: Job, *, minimum: int, priorities: Mapping[str, int]) -> dict[str, str]:
     """Return the resources of the `minimum` first Pods; empty when none is needed."""
+    known = _memo.get(job.uid)
+    if known is not None and known[0] is job and known[1:3] == (minimum, priorities):
+        return known[3]
+    found = _min_resources(job, minimum=minimum, priorities=priorities)
+    if len(_memo) >= _MEMO_MAX:
+        _memo.clear()
+    _memo[job.uid] = (job, minimum, priorities, found)
+    return found
+
+
+def _min_resources(job: Job, *, minimum: int, priorities: Mapping[str, int]) -> dict[str, str]:
     total: Amounts = {}
     for task, count in _pick(job, minimum=minimum, priorities=priorities):
         for name, amount in pod_usage(task).items():
