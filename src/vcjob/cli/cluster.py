@@ -62,6 +62,12 @@ def cluster() -> None:
 @click.option(
     "--crds/--no-crds", default=True, show_default=True, help="Install the project's CustomResourceDefinitions."
 )
+@click.option(
+    "--controllers/--no-controllers",
+    default=True,
+    show_default=True,
+    help="Without: etcd and an API server only, for measuring; nothing schedules, collects or makes accounts.",
+)
 @click.option("--audit-log", is_flag=True, help="Log who did what to which object (only when the cluster is new).")
 @click.option(
     "--apiserver-flag",
@@ -71,13 +77,16 @@ def cluster() -> None:
     help="A flag of kube-apiserver, e.g. disable-admission-plugins=ServiceAccount (only when the cluster is new).",
 )
 @_with_sentences
-def up_command(name: str, nodes: int | None, crds: bool, audit_log: bool, apiserver_flags: tuple[str, ...]) -> None:
+def up_command(
+    name: str, nodes: int | None, crds: bool, controllers: bool, audit_log: bool, apiserver_flags: tuple[str, ...]
+) -> None:
     """Start a cluster and wait until it can be used. On a running cluster it only adds what is missing."""
     request = UpRequest(
         name=name,
         nodes=nodes,
         crds=Crds.INSTALL if crds else Crds.LEAVE_OUT,
         audit=audit_log,
+        controllers=controllers,
         apiserver_flags=dict(_parted(flag) for flag in apiserver_flags),
     )
     try:

@@ -34,6 +34,12 @@ _KINDS = ("jobs",)
 )
 @option("--manage-certs", is_flag=True, help="Make and renew certificates, and keep them in a Secret.")
 @option("--webhook-service", metavar="NAME.NAMESPACE", help="With --manage-certs: the Service of this webhook.")
+@option(
+    "--cert-extra-name",
+    "extra_names",
+    multiple=True,
+    help="With --manage-certs: a host name or address beside the Service's; may be given several times.",
+)
 @option("--cert-secret", default="vcjob-webhook-cert", help="With --manage-certs: the Secret.")
 @option("--webhook-configuration", default="vcjob", help="Name of both webhook configurations.")
 @option(
@@ -88,6 +94,7 @@ def _certificates(given: dict[str, Any]) -> Any:
     service, secret, configuration = (
         given.pop(name) for name in ("webhook_service", "cert_secret", "webhook_configuration")
     )
+    extra_names = given.pop("extra_names")
     leaf, authority = given.pop("cert_validity_days"), given.pop("ca_validity_days")
     if [folder is not None, managed, local].count(True) != 1:
         raise click.UsageError("give one of --cert-dir, --manage-certs and --local: where the certificate comes from")
@@ -105,6 +112,7 @@ def _certificates(given: dict[str, Any]) -> Any:
         namespace=namespace,
         secret=secret,
         configuration=configuration,
+        extra_names=extra_names,
         lifetimes=make_lifetimes(authority=timedelta(days=authority), leaf=timedelta(days=leaf)),
     )
 

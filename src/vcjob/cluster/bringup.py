@@ -98,13 +98,27 @@ class Bringup:
 
     @classmethod
     def prepare(
-        cls, paths: ClusterPaths, *, nodes: int, audit: bool, apiserver_flags: Mapping[str, str], say: Progress
+        cls,
+        paths: ClusterPaths,
+        *,
+        nodes: int,
+        audit: bool,
+        controllers: bool,
+        apiserver_flags: Mapping[str, str],
+        say: Progress,
     ) -> "Bringup":
         """Find the binaries of a new cluster and choose its ports; raises ClusterError. Nothing is written."""
         binaries = find_binaries((*CONTROL_PLANE, KWOK) if nodes else CONTROL_PLANE, say=say)
         record = Record(
-            name=paths.name, phase=Phase.STARTING, kubernetes=KUBERNETES_VERSION, ports=choose_ports(), audit=audit
+            name=paths.name,
+            phase=Phase.STARTING,
+            kubernetes=KUBERNETES_VERSION,
+            ports=choose_ports(),
+            audit=audit,
+            controllers=controllers,
         )
+        if not controllers:  # nobody makes the default ServiceAccount without which no Pod would be admitted
+            apiserver_flags = {"disable-admission-plugins": "ServiceAccount", **apiserver_flags}
         return cls(paths, record=record, nodes=nodes, binaries=binaries, say=say, apiserver_flags=apiserver_flags)
 
     @classmethod
@@ -133,7 +147,7 @@ class Bringup:
         for tool in (ETCD, KUBE_APISERVER):
             self._start(tool, guardian=guardian)
         self._await_apiserver()
-        for tool in (KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER):
+        for tool in (KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER) if self.record.controllers else ():
             self._start(tool, guardian=guardian)
         self.scale(guardian=guardian)
 
@@ -178,6 +192,12 @@ class Bringup:
 
     def finish(self) -> None:
         """Wait until Pods can be made and scheduled, and write down that the cluster is up."""
+        if self.record.controllers:
+            self._await_controllers()
+        self.record = replace(self.record, phase=Phase.UP)
+        write_record(self._paths.record, record=self.record)
+
+    def _await_controllers(self) -> None:
         api = self._api
         # Without its namespace's default ServiceAccount, no Pod is admitted; the controller manager makes it.
         for namespace in ("default", OPERATOR_NAMESPACE):
@@ -190,8 +210,6 @@ class Bringup:
         self._wait(
             lambda: scheduler.says_ok("/readyz"), component_name=KUBE_SCHEDULER.name, problem="did not become ready"
         )
-        self.record = replace(self.record, phase=Phase.UP)
-        write_record(self._paths.record, record=self.record)
 
     def _start(self, tool: Tool, *, guardian: Guardian) -> None:
         wanted = component(tool, layout=self._layout)

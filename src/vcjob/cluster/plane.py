@@ -39,6 +39,7 @@ class UpRequest:
     nodes: int | None = None  # fake ones; None: as many as there are, at first none
     crds: Crds = Crds.INSTALL
     audit: bool = False
+    controllers: bool = True  # False: etcd and an API server only
     apiserver_flags: Mapping[str, str] = field(default_factory=dict)  # beside, or in the place of, the usual ones
 
 
@@ -133,7 +134,12 @@ def _up_anew(request: UpRequest, *, paths: ClusterPaths, lock: int, say: Progres
 
 def _up_once(request: UpRequest, *, paths: ClusterPaths, lock: int, say: Progress) -> UpResult:
     bringup = Bringup.prepare(
-        paths, nodes=request.nodes or 0, audit=request.audit, apiserver_flags=request.apiserver_flags, say=say
+        paths,
+        nodes=request.nodes or 0,
+        audit=request.audit,
+        controllers=request.controllers,
+        apiserver_flags=request.apiserver_flags,
+        say=say,
     )
     began = time.monotonic()
     guardian = Guardian(keep_open=(lock,))
@@ -165,6 +171,8 @@ def _up_again(request: UpRequest, *, paths: ClusterPaths, record: Record, lock: 
     notes = []
     if request.audit and not record.audit:
         notes.append("an audit log can only be asked for when a cluster is new; run `down` first")
+    if record.controllers and not request.controllers:
+        notes.append("whether controllers belong to a cluster is chosen when it is new; run `down` first")
     if request.apiserver_flags:
         notes.append("flags of the API server are for new clusters only; run `down` first")
     nodes = record.nodes if request.nodes is None else request.nodes

@@ -42,6 +42,7 @@ class Record:
     kubernetes: str  # version
     ports: Ports
     audit: bool
+    controllers: bool = True  # whether a controller manager and a scheduler belong to it
     nodes: int = 0  # fake ones
     components: tuple[RunningComponent, ...] = ()
 
