@@ -72,12 +72,14 @@ def _minimum(group: Group, job: Job, wish: GroupWish) -> int:
 
     Pods of a task that waits for another task do not exist yet, so a group that demands them can never be scheduled.
     The full minimum stands as long as the scheduler does not complain; once it says Unschedulable, only what can start
-    counts, and that stays until the dependencies are met.
+    counts. A lowered minimum grows with what can start and never jumps back while a task still waits.
     """
     full = job.spec.min_available
     if wish.startable is None or wish.startable >= full:
         return full
-    return wish.startable if group.unschedulable or group.spec.get("minMember") == wish.startable else full
+    have = group.spec.get("minMember")
+    lowered = isinstance(have, int) and have < full
+    return wish.startable if group.unschedulable or lowered else full
 
 
 def _wanted_spec(job: Job, wish: GroupWish, *, minimum: int) -> dict[str, Any]:
