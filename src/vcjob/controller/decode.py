@@ -248,7 +248,7 @@ def _slim_group(raw: _Group) -> Group:
         owner_uid=owner.uid if owner else "",
         owner_name=owner.name if owner else "",
         phase=status.phase,
-        job_version=_number((meta.annotations or {}).get(ANNOTATION_JOB_VERSION, ""), 0),
+        job_version=_number_or_none((meta.annotations or {}).get(ANNOTATION_JOB_VERSION, "")),
         deleted=meta.deletion_timestamp is not None,
         unschedulable=latest is not None and latest.type == "Unschedulable",
         condition=latest.type if latest and latest.type != "Scheduled" else "",
@@ -272,6 +272,11 @@ def _seconds(time: datetime | None) -> float | None:
 
 def _number(text: str, default: int) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else default
+
+
+def _number_or_none(text: str) -> int | None:
+    number = _number(text, -1)
+    return number if number >= 0 else None
 
 
 def _word(text: str) -> str:

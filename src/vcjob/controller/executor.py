@@ -22,6 +22,7 @@ from vcjob.lifecycle.census import Member
 from vcjob.lifecycle.pod import Pod
 from vcjob.lifecycle.render import PodRenderer
 from vcjob.lifecycle.steps import (
+    AnnotateJob,
     ApplyObject,
     CheckClaim,
     CreateClaim,
@@ -139,6 +140,10 @@ class Executor:
                     async with self._slot(record):
                         answer = await self._api.json_patch(record.path, list(patch))
                     report.job = msgspec.json.decode(answer)
+                case AnnotateJob(annotations=annotations):
+                    body = {"metadata": {"uid": record.uid, "annotations": annotations}}
+                    async with self._slot(record):
+                        report.job = msgspec.json.decode(await self._api.merge_patch(record.path, body))
                 case CreateGroup() | PatchGroup() | DeleteGroup():
                     await self._group(record, step)
                 case DeleteJob():
@@ -359,5 +364,7 @@ def _describe(step: Step) -> str:
             return f"delete PodGroup {group.name}"
         case PatchJob():
             return "record claim names in the Job"
+        case AnnotateJob():
+            return "annotate the Job"
         case DeleteJob():
             return "delete the finished Job"

@@ -26,7 +26,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     owner_uid: str = ""  # UID of the controlling Job
     owner_name: str = ""
     phase: str = ""
-    job_version: int = 0  # status.version of the Job when it was made
+    job_version: int | None = None  # status.version of the Job when it was made, if the group says
     deleted: bool = False
     unschedulable: bool = False  # the scheduler's latest word
     condition: str = ""  # type of the latest true condition unless it is Scheduled

@@ -196,7 +196,7 @@ def _failed(compiled: CompiledTask, pods: list[Pod], snapshot: Snapshot) -> Caus
 
 def _group_causes(snapshot: Snapshot) -> Iterator[Cause]:
     group = snapshot.group
-    if group is None or group.phase != "Unknown" or group.deleted or group.job_version < snapshot.status.version:
+    if group is None or group.phase != "Unknown" or group.deleted or snapshot.group_is_old:
         return
     if Event.UNKNOWN in snapshot.revision.watched:
         detail = f": {group.message}" if group.message else ""

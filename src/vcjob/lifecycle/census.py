@@ -32,6 +32,11 @@ class Census:
     counters: Counters
 
     @property
+    def member_counters(self) -> Counters:
+        """Return the numbers of the Job's Pods without those that a scaling takes away."""
+        return count_pods(self.members) if self.surplus else self.counters
+
+    @property
     def terminating(self) -> tuple[Pod, ...]:
         return tuple(pod for pod in self.owned if pod.deleted is not None)
 

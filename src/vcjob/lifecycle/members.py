@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from vcjob.api.job import Event, Phase
+from vcjob.api.names import ANNOTATION_JOB_FORWARDING
 from vcjob.gang.base import GroupWish
 
-from .census import Census, Member
+from .census import Census, Member, after_kill
 from .counters import Counters
 from .dependencies import count_ready, find_unready
 from .ending import Ending, decide_ending
@@ -21,6 +22,7 @@ from .revision import PluginObject
 from .snapshot import Snapshot
 from .status import Status
 from .steps import (
+    AnnotateJob,
     ApplyObject,
     CheckClaim,
     CreateClaim,
@@ -44,7 +46,7 @@ class Wait:
 
     reason: str
     message: str
-    warn: bool = False  # worth a Warning event
+    event: str = ""  # the Warning event that tells of it; none when empty
 
 
 def mark_key(plugin: str) -> str:
@@ -54,29 +56,47 @@ def mark_key(plugin: str) -> str:
 
 def plan_members(snapshot: Snapshot, census: Census, verdict: Verdict) -> Plan:
     """Plan a pass over a Job in Pending or Running."""
-    hold = snapshot.memory.hold
-    if hold is not None and hold.until <= snapshot.now:
-        hold = None
+    if snapshot.revision.fatal:
+        return _plan_invalid(snapshot, census)
+    hold = snapshot.hold
     blocked = Wait(reason=hold.reason, message=hold.message) if hold else _find_obstacle(snapshot, census)
     waiting = _unready_tasks(snapshot, census)
     prerequisites = () if blocked else _prerequisites(snapshot, startable=_startable(snapshot, waiting))
-    admitted = snapshot.gang.admits(snapshot.group) and not _stale_group(snapshot)
-    removals = tuple(_removals(snapshot, census)) if admitted else ()
+    admitted = snapshot.gang.admits(snapshot.group) and not snapshot.group_is_old
+    wait = blocked or (None if admitted else _group_wait(snapshot)) or _dependency_wait(waiting)
+    events = tuple(_wait_events(wait))
+    wake = hold.until if hold else None
+    status = _with_marks(snapshot, prerequisites)
+    first = snapshot.status.phase is None
+    if prerequisites and (first or isinstance(prerequisites[0], PatchJob | AnnotateJob)):
+        # Either the Job changes, and everything else follows from the next revision; or it is new, and its first status
+        # says Pending and what has been made, before any of its Pods can be seen.
+        return Plan(status=with_counters(status, census.counters), stages=(prerequisites,), events=events, wake=wake)
+    removals = tuple(_removals(snapshot, census)) if admitted and not (hold and hold.deletion) else ()
     creations = _creations(snapshot, census, verdict, waiting) if admitted and not blocked else None
     stages = tuple(stage for stage in (prerequisites, (*removals, *((creations,) if creations else ()))) if stage)
-    if prerequisites and isinstance(prerequisites[0], PatchJob):
-        stages = (prerequisites,)  # the spec changes: everything else follows from the next revision
+    leaving = (pod for step in removals for pod in step.pods)
+    status = with_counters(status, after_kill(census, leaving) if removals else census.counters)
+    status = decide_phase(snapshot, status, census.member_counters, wait=wait, pods=census.members)
+    # Pods that we remove are out of the counters before they are gone: a process that finds fewer than were counted has to
+    # take it for evictions.
+    write = Write.FIRST if removals or (first and stages) else Write.REPLAN
+    return Plan(status=status, stages=stages, write=write, events=events, wake=wake)
 
-    first = snapshot.status.phase is None
-    if first and prerequisites:
-        stages = (prerequisites,)
-    status = with_counters(_with_marks(snapshot, prerequisites), census.counters)
-    wait = blocked or (None if admitted else _group_wait(snapshot)) or _dependency_wait(waiting)
-    status = decide_phase(snapshot, status, census.counters, wait=wait, pods=census.owned)
-    events = [EventNote(type="Warning", reason=wait.reason, message=wait.message)] if wait and wait.warn else []
-    # A new Job's first status says Pending and what has been made, before any of its Pods can be seen.
-    write = Write.FIRST if first and stages and not prerequisites else Write.REPLAN
-    return Plan(status=status, stages=stages, write=write, events=tuple(events), wake=hold.until if hold else None)
+
+def _wait_events(wait: Wait | None) -> Iterator[EventNote]:
+    if wait and wait.event:
+        yield EventNote(type="Warning", reason=wait.reason, message=wait.event, standing=True)
+
+
+def _plan_invalid(snapshot: Snapshot, census: Census) -> Plan:
+    """Plan a pass over a Job whose spec has become impossible while its Pods live: nothing is made, none is taken."""
+    status = with_counters(snapshot.status, census.counters)
+    message = snapshot.revision.fatal
+    event = EventNote(type="Warning", reason="InvalidSpec", message=message, standing=True)
+    return Plan(
+        status=status.enter(snapshot.phase, reason="InvalidSpec", message=message, now=snapshot.now), events=(event,)
+    )
 
 
 def decide_phase(
@@ -119,14 +139,13 @@ def _pending_text(counters: Counters, *, minimum: int, total: int, pods: tuple[P
 def _find_obstacle(snapshot: Snapshot, census: Census) -> Wait | None:
     """Return what keeps the Job from getting any further, if it is known without asking the API server."""
     job = snapshot.revision.job
-    if snapshot.revision.fatal:
-        return Wait(reason="InvalidSpec", message=snapshot.revision.fatal, warn=True)
     if snapshot.knows_queues and snapshot.queue is None and snapshot.phase is Phase.PENDING:
-        return Wait(reason="QueueNotFound", message=f"queue {job.spec.queue!r} does not exist (spec.queue)", warn=True)
+        message = f"queue {job.spec.queue!r} does not exist (spec.queue)"
+        return Wait(reason="QueueNotFound", message=message, event=message)
     foreign = [pod for pod in census.strangers if not pod.owner_uid]
     if foreign:
         message = f"pod {foreign[0].name} exists and does not belong to this Job; delete or rename it"
-        return Wait(reason="NameConflict", message=message, warn=True)
+        return Wait(reason="NameConflict", message=message, event=message)
     if census.strangers:
         return Wait(
             reason="OldPodsTerminating",
@@ -143,7 +162,15 @@ def _prerequisites(snapshot: Snapshot, *, startable: int | None) -> Stage:
             {"op": "add", "path": f"/spec/volumes/{i}/volumeClaimName", "value": claim_name(job, i)} for i in unnamed
         )
         return (PatchJob(patch=patch),)
+    if _is_forwarded(snapshot) and job.metadata.annotations.get(ANNOTATION_JOB_FORWARDING) != "true":
+        return (AnnotateJob(annotations={ANNOTATION_JOB_FORWARDING: "true"}),)
     return (*_claim_steps(snapshot), *_object_steps(snapshot), *_group_steps(snapshot, startable=startable))
+
+
+def _is_forwarded(snapshot: Snapshot) -> bool:
+    """Whether the queue may send the Job to other clusters; decided while the Job is Pending."""
+    spec = (snapshot.queue or {}).get("spec") or {}
+    return snapshot.phase is Phase.PENDING and bool(spec.get("extendClusters"))
 
 
 def _claim_steps(snapshot: Snapshot) -> Iterator[Step]:
@@ -190,22 +217,24 @@ def _group_steps(snapshot: Snapshot, *, startable: int | None) -> Iterator[Step]
             yield CreateGroup(manifest=manifest)
     elif group.deleted:
         return
-    elif _stale_group(snapshot):
+    elif snapshot.group_is_old:
         yield DeleteGroup(group=group)
     elif patch := snapshot.gang.changes(group, job, _wish(snapshot, startable)):
         yield PatchGroup(group=group, patch=patch)
 
 
-def _stale_group(snapshot: Snapshot) -> bool:
-    return snapshot.group is not None and snapshot.group.job_version < snapshot.status.version
-
-
 def _group_wait(snapshot: Snapshot) -> Wait:
     group, name = snapshot.group, snapshot.gang.group_name(snapshot.revision.job)
-    if group is None or group.deleted or _stale_group(snapshot):
+    if group is None or group.deleted or snapshot.group_is_old:
         return Wait(reason="PodGroupPending", message=f"PodGroup {name} is being made")
     if group.condition:
-        return Wait(reason="PodGroupPending", message=f"PodGroup {name} is {group.condition.lower()}: {group.message}")
+        # The Event's words are Volcano's own, for those who search for them.
+        condition, job = group.condition.lower(), snapshot.revision.job
+        return Wait(
+            reason="PodGroupPending",
+            message=f"PodGroup {name} is {condition}: {group.message}",
+            event=f"PodGroup {job.namespace}:{job.name} {condition}, reason: {group.message}",
+        )
     return Wait(reason="PodGroupPending", message=f"PodGroup {name} is not admitted by the gang scheduler yet")
 
 
@@ -233,7 +262,7 @@ def _startable(snapshot: Snapshot, waiting: Mapping[str, tuple[str, ...]]) -> in
     return sum(c.task.effective_min_available for c in snapshot.revision.tasks if c.task.name not in waiting)
 
 
-def _removals(snapshot: Snapshot, census: Census) -> Iterator[Step]:
+def _removals(snapshot: Snapshot, census: Census) -> Iterator[DeletePods]:
     surplus = tuple(pod for pod in census.surplus if pod.deleted is None and not pod.ours)
     if surplus:
         yield DeletePods(pods=tuple(sorted(surplus, key=lambda pod: -pod.index)), mark=True)

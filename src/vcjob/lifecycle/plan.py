@@ -36,8 +36,8 @@ def plan(snapshot: Snapshot) -> Plan:
         return NOTHING
     census = take_census(snapshot.revision.job, snapshot.pods)
     if snapshot.phase.is_finished:
-        return _explain(_plan_finished(snapshot, census), snapshot, decide(snapshot, ()))
-    if snapshot.phase in (Phase.PENDING, Phase.RESTARTING) and (problem := _impossible(snapshot, census)):
+        return _explain(_held(_plan_finished(snapshot, census), snapshot), snapshot, decide(snapshot, ()))
+    if problem := _impossible(snapshot, census):
         return _plan_failure(snapshot, census, problem)
     causes = find_causes(snapshot, census)
     verdict = decide(snapshot, causes)
@@ -50,10 +50,19 @@ def _plan_phase(snapshot: Snapshot, census: Census, verdict: Verdict) -> Plan:
     if snapshot.phase in (Phase.PENDING, Phase.RUNNING):
         return _finish_if_ended(snapshot, census, plan_members(snapshot, census, verdict))
     if snapshot.phase is Phase.RESTARTING:
-        return _plan_restarting(snapshot, census)
+        return _held(_plan_restarting(snapshot, census), snapshot)
     if snapshot.phase is Phase.ABORTED:
-        return _plan_aborted(snapshot, census)
-    return _plan_ending(snapshot, census)
+        return _held(_plan_aborted(snapshot, census), snapshot)
+    return _held(_plan_ending(snapshot, census), snapshot)
+
+
+def _held(made: Plan, snapshot: Snapshot) -> Plan:
+    """Return the plan without its deletions while one of them has just been refused."""
+    hold = snapshot.hold
+    if hold is None or not hold.deletion or not made.stages:
+        return made
+    status = _waiting(made.status or snapshot.status, hold.message.replace(_WAIT_MARK, " / "))
+    return replace(made, status=status, stages=(), write=Write.REPLAN, wake=hold.until)
 
 
 def _plan_decision(snapshot: Snapshot, census: Census, decision: Decision) -> Plan:
@@ -113,7 +122,7 @@ def _plan_restarting(snapshot: Snapshot, census: Census) -> Plan:
         message = f"{_first_cause(status)}; {status.retry_count} of {limit} retries are used up"
         return _conclude(snapshot, census, Phase.FAILED, reason="MaxRetryReached", message=message)
     stage: list[Step] = [DeletePods(pods=left, mark=targeted)] if left else []
-    stage += _group_removal(snapshot) if _is_old_group(snapshot) else []
+    stage += _group_removal(snapshot) if snapshot.group_is_old else []
     counters = after_kill(census, (p for p in left if p.deleted is None))
     new = with_counters(status, counters)
     if stage:
@@ -121,19 +130,11 @@ def _plan_restarting(snapshot: Snapshot, census: Census) -> Plan:
     due = (status.last_transition or now) + restart_delay(status.retry_count)
     total, minimum = snapshot.revision.job.spec.total_replicas, status.min_available
     if counters.terminating and total - counters.terminating < minimum:
-        awaited = f"{counters.terminating} Pods of the earlier run are still terminating"
-        return Plan(status=replace(new, message=f"{_first_cause(status)}{_WAIT_MARK}{awaited}"))
-    if snapshot.group is not None and _is_old_group(snapshot):
-        return Plan(
-            status=replace(
-                new, message=f"{_first_cause(status)}{_WAIT_MARK}PodGroup {snapshot.group.name} is not gone yet"
-            )
-        )
+        return Plan(status=_waiting(new, _still_terminating(counters.terminating)))
+    if snapshot.group is not None and snapshot.group_is_old:
+        return Plan(status=_waiting(new, f"PodGroup {snapshot.group.name} is not gone yet"))
     if now < due and not restart.alive_only:
-        return Plan(
-            status=replace(new, message=f"{_first_cause(status)}{_WAIT_MARK}Pods are made again at {format_time(due)}"),
-            wake=due,
-        )
+        return Plan(status=_waiting(new, f"Pods are made again at {format_time(due)}"), wake=due)
     controlled = {k: v for k, v in status.controlled.items() if k != RESTART_KEY}
     new = replace(new, controlled=controlled, min_available=snapshot.revision.min_available)
     new = new.enter(Phase.PENDING, reason="Restarted", message=_first_cause(status), now=now)
@@ -141,12 +142,20 @@ def _plan_restarting(snapshot: Snapshot, census: Census) -> Plan:
 
 
 def _first_cause(status: Status) -> str:
-    """Return what started the restart: the message without what it waits for."""
+    """Return why the Job is in its phase: the message without what it waits for."""
     return status.message.partition(_WAIT_MARK)[0]
 
 
-def _is_old_group(snapshot: Snapshot) -> bool:
-    return snapshot.group is not None and snapshot.group.job_version < snapshot.status.version
+def _waiting(status: Status, awaited: str) -> Status:
+    """Return the status with what is awaited behind what led there; with "" nothing is."""
+    cause = _first_cause(status)
+    return replace(status, message=f"{cause}{_WAIT_MARK}{awaited}" if awaited else cause)
+
+
+def _still_terminating(count: int) -> str:
+    if not count:
+        return ""
+    return f"{count} Pods are still terminating" if count > 1 else "1 Pod is still terminating"
 
 
 def _group_removal(snapshot: Snapshot) -> list[Step]:
@@ -161,12 +170,13 @@ def _plan_ending(snapshot: Snapshot, census: Census) -> Plan:
     if stage:
         return Plan(status=with_counters(snapshot.status, after_kill(census, _alive(census))), stages=(stage,))
     if census.counters.alive:
-        return Plan(status=with_counters(snapshot.status, census.counters))
-    return _conclude(snapshot, census, to, reason=snapshot.status.reason, message=snapshot.status.message)
+        status = with_counters(snapshot.status, census.counters)
+        return Plan(status=_waiting(status, _still_terminating(census.counters.terminating)))
+    return _conclude(snapshot, census, to, reason=snapshot.status.reason, message=_first_cause(snapshot.status))
 
 
 def _plan_aborted(snapshot: Snapshot, census: Census) -> Plan:
-    status = with_counters(snapshot.status, census.counters)
+    status = _waiting(with_counters(snapshot.status, census.counters), _still_terminating(census.counters.terminating))
     stage = _kill_alive(snapshot, census)
     if stage:
         return Plan(status=status, stages=(stage,))
@@ -176,7 +186,7 @@ def _plan_aborted(snapshot: Snapshot, census: Census) -> Plan:
 
 
 def _plan_finished(snapshot: Snapshot, census: Census) -> Plan:
-    status = with_counters(snapshot.status, census.counters)
+    status = _waiting(with_counters(snapshot.status, census.counters), _still_terminating(census.counters.terminating))
     stage = _kill_alive(snapshot, census)
     if stage:
         return Plan(status=status, stages=(stage,))
@@ -197,8 +207,12 @@ def _with_ttl(plan_so_far: Plan, snapshot: Snapshot) -> Plan:
 
 
 def _impossible(snapshot: Snapshot, census: Census) -> str:
-    """Return why the Job can never run; a Job that runs is left alone, for it was possible once."""
-    return snapshot.memory.rejected or (snapshot.revision.fatal if not census.owned else "")
+    """Return why the Job can never run; a Job with living Pods is left alone, for it was possible once."""
+    if snapshot.phase not in (Phase.PENDING, Phase.RUNNING, Phase.RESTARTING):
+        return ""
+    if snapshot.memory.rejected and snapshot.phase is not Phase.RUNNING:
+        return snapshot.memory.rejected
+    return snapshot.revision.fatal if not census.counters.alive else ""
 
 
 def _plan_failure(snapshot: Snapshot, census: Census, message: str) -> Plan:
@@ -251,12 +265,12 @@ def _kill_alive(snapshot: Snapshot, census: Census) -> Stage:
 
 def _clean_up(snapshot: Snapshot) -> Stage:
     """Return the steps that remove what a finished Job needs no longer: its plugins' objects and its group."""
-    marked = {key for key in snapshot.status.controlled if key.startswith(mark_key(""))}
+    # What was made before a crash or a failure of its Job is known from memory, if not from a mark yet.
     objects = [
         DeleteObject(ref=ref)
         for plugin in snapshot.revision.plugins
-        if mark_key(plugin.name) in marked
         for ref in plugin.on_job_delete()
+        if mark_key(plugin.name) in snapshot.status.controlled or (ref.kind, ref.name) in snapshot.memory.applied
     ]
     return (*objects, *_group_removal(snapshot))
 

@@ -29,11 +29,12 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Something was refused or is not there yet: nothing is made until `until`, and the status says why."""
+    """Something was refused or is not there yet: it is not tried again until `until`, and the status says why."""
 
     until: float
     reason: str
     message: str
+    deletion: bool = False  # what was refused is a deletion, so those wait too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,25 @@ class Snapshot:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "restart", Restart.read(self.status.controlled.get(RESTART_KEY)))
+
+    @property
+    def hold(self) -> Hold | None:
+        """Return the refusal that still counts."""
+        hold = self.memory.hold
+        return hold if hold is not None and hold.until > self.now else None
+
+    @property
+    def group_is_old(self) -> bool:
+        """Whether the group belongs to an earlier run of the Job.
+
+        A group of version 0 does not say so, and those of Volcano's own controller never do. A Job leaves Restarting
+        only when the old group is gone, so in Pending and Running such a group is the present one.
+        """
+        if self.group is None:
+            return False
+        if self.group.job_version is None:
+            return self.status.version > 0 and self.phase not in (Phase.PENDING, Phase.RUNNING)
+        return self.group.job_version < self.status.version
 
     @property
     def phase(self) -> Phase:

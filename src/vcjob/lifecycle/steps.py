@@ -14,6 +14,7 @@ from .pod import Pod
 from .revision import PluginObject
 
 __all__ = (
+    "AnnotateJob",
     "ApplyObject",
     "CheckClaim",
     "CreateClaim",
@@ -35,6 +36,13 @@ class PatchJob:
     """Record something in the Job itself: the names of generated claims. `patch` is a JSON patch."""
 
     patch: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotateJob:
+    """Add annotations to the Job itself."""
+
+    annotations: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +122,7 @@ class DeleteJob:
 
 Step = (
     PatchJob
+    | AnnotateJob
     | CheckClaim
     | CreateClaim
     | ApplyObject

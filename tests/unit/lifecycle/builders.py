@@ -12,8 +12,9 @@ from typing import Any, Self
 
 import msgspec
 
+from vcjob.admission.defaulting import default_job
 from vcjob.api.job import Phase
-from vcjob.gang.base import Gang, Group
+from vcjob.gang.base import Gang, Group, GroupWish
 from vcjob.gang.none import NoGang
 from vcjob.gang.volcano import VolcanoGang
 from vcjob.lifecycle.members import mark_key
@@ -117,12 +118,12 @@ class SnapshotBuilder:
     def scale(self, task: str, replicas: int, *, minimum: int | None = None) -> Self:
         """Edit the replicas of a task, as a user does while the Job lives, and the Job's minimum with it."""
         new = self._copy()
+        new.raw = default_job(new.raw)
         for entry in new.raw["spec"]["tasks"]:
             if entry["name"] == task:
                 entry["replicas"] = entry["minAvailable"] = replicas
         total = sum(entry["replicas"] for entry in new.raw["spec"]["tasks"])
         new.raw["spec"]["minAvailable"] = total if minimum is None else minimum
-        new.raw["spec"].setdefault("queue", "default")
         new.raw["metadata"]["generation"] += 1
         return new
 
@@ -201,6 +202,14 @@ class SnapshotBuilder:
         new._fields["_group"] = None if phase is None else {"phase": phase, **fields}
         return new
 
+    def volcano_as_is(self, group: Group | None) -> Self:
+        """Use the gang back end `volcano` with this very group."""
+        new = self._copy()
+        new._gang, new._group = VolcanoGang(), group
+        new._fields.pop("_group", None)
+        new._fields.pop("group", None)
+        return new
+
     def hold(self, reason: str = "QuotaExceeded", *, seconds: float = 10.0, **fields: Any) -> Self:
         return self.memory(hold=Hold(until=NOW + seconds, reason=reason, message="it was refused", **fields))
 
@@ -266,8 +275,6 @@ class SnapshotBuilder:
         return made
 
     def _wanted_group(self, fields: Mapping[str, Any]) -> Group:
-        from vcjob.gang.base import GroupWish
-
         job = compile_job(self.raw).job
         manifest = self._gang.wanted_group(job, GroupWish(job_version=self._status.version))
         assert manifest is not None
