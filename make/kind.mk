@@ -83,7 +83,23 @@ kind-down: ## remove the kind cluster
 	@kind delete cluster --name $(KIND_CLUSTER) --kubeconfig $(KIND_KUBECONFIG)
 	@rm -f $(KIND_KUBECONFIG)
 
+FRAMEWORKS_IMAGE ?= vcjob-frameworks:1
+# On the workers only: the image is large, and no Job runs on the control plane.
+KIND_WORKERS = $$(kind get nodes --name $(KIND_CLUSTER) | grep -v control-plane | paste -sd,)
+
+.PHONY: e2e-image
+e2e-image: kind-create ## the image with the real frameworks, for the tests on kind
+	@docker image inspect $(FRAMEWORKS_IMAGE) >/dev/null 2>&1 || { \
+	  echo "building $(FRAMEWORKS_IMAGE) from Debian and PyPI packages (3 GB, some minutes, needs a network) ..."; \
+	  docker build -t $(FRAMEWORKS_IMAGE) examples/frameworks || { \
+	    echo "no $(FRAMEWORKS_IMAGE): load one, or set FRAMEWORKS_IMAGE" >&2; exit 1; }; }
+	@docker build --quiet --build-arg FRAMEWORKS_IMAGE=$(FRAMEWORKS_IMAGE) -t vcjob-e2e:1 tests/e2e/image >/dev/null
+	@docker build --quiet -f tests/e2e/image/nginx.Dockerfile -t vcjob-e2e-nginx:1 tests/e2e/image >/dev/null
+	@for image in vcjob-e2e-nginx:1 vcjob-e2e:1; do \
+	  echo "loading $$image into the workers (the large one takes a minute or two) ..."; \
+	  kind load docker-image $$image --name $(KIND_CLUSTER) --nodes "$(KIND_WORKERS)" || exit 1; done
+
 .PHONY: e2e
-e2e: kind-up ## tests with real Pods on kind (E2E_ARGS go to pytest)
+e2e: kind-up e2e-image ## tests with real Pods on kind (E2E_ARGS go to pytest)
 	KUBECONFIG=$(abspath $(KIND_KUBECONFIG)) KIND_CLUSTER=$(KIND_CLUSTER) \
 	  $(BIN)/python -m pytest tests/e2e $(E2E_ARGS)

@@ -1,0 +1,39 @@
+"""The files of examples/, made to fit a small cluster that reaches no registry.
+
+Two things change and nothing else does: images become `vcjob-e2e:1` (tests/e2e/image, with the real frameworks and with
+the few programs that the articles' own images bring), and resources are dropped, since the nodes of a test share two
+cores and have no GPU. Commands, names, plugins, policies and volumes stay to the letter.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+__all__ = ("EXAMPLES", "IMAGES", "read_example")
+
+EXAMPLES: Final = Path(__file__).parents[3] / "examples"
+IMAGES: Final = {
+    "nginx": "vcjob-e2e-nginx:1",
+    "volcanosh/dist-mnist-tf-example:0.0.1": "vcjob-e2e:1",
+    "volcanosh/example-mpi:0.0.3": "vcjob-e2e:1",
+    "lyd911/mindspore-gpu-example:0.2.0": "vcjob-e2e:1",
+    "tensorflow/tensorflow:2.4.0": "vcjob-e2e:1",
+    "pytorch/pytorch:2.4.1-cuda11.8-cudnn9-runtime": "vcjob-e2e:1",
+    "rayproject/ray:latest-py311-cpu": "vcjob-e2e:1",
+    "vcjob-frameworks:1": "vcjob-e2e:1",
+    "busybox:1.36": "busybox:1.36",
+    "busybox:1.36.1": "busybox:1.36",
+}
+
+
+def read_example(name: str) -> dict[str, Any]:
+    """Return the Job of an example with images that are on the nodes. Raises KeyError for an unknown image."""
+    job: dict[str, Any] = yaml.safe_load((EXAMPLES / name).read_text())
+    for task in job["spec"]["tasks"]:
+        spec = task["template"]["spec"]
+        for container in (*spec.get("initContainers", ()), *spec["containers"]):
+            container["image"] = IMAGES[container["image"]]
+            container["imagePullPolicy"] = "IfNotPresent"
+            container.pop("resources", None)
+    return job
