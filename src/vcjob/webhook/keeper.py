@@ -24,13 +24,18 @@ from .certificates import Lifetimes, Material, advance, ends_at, may_be_served
 from .registration import CONFIGURATION_PATHS
 from .tls import ServingCertificate
 
-__all__ = ("CertificateKeeper", "KeeperSettings")
+__all__ = ("CertificateKeeper", "ForeignSecret", "KeeperSettings")
 
 log = logging.getLogger(__name__)
 
 _EVERY_S: Final = 10.0
 _TRIES: Final = 5  # of a write that another replica was faster with
+_AUTHORITY_KEY: Final = "ca.key"
 _BEGIN: Final = b"-----BEGIN CERTIFICATE-----"
+
+
+class ForeignSecret(Exception):
+    """The Secret holds something that is not ours to overwrite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +77,8 @@ class CertificateKeeper:
             sentence = ""
             try:
                 await self.keep()
-            except ApiError as error:
-                sentence = error.message
+            except (ApiError, ForeignSecret) as error:
+                sentence = str(error)
             except Exception as error:  # of any kind: without this loop, the certificate runs out one day
                 sentence = type(error).__name__
                 log.exception("certificates cannot be kept")
@@ -83,7 +88,7 @@ class CertificateKeeper:
             await asyncio.sleep(spread(self._settings.every_s, chance=random.random()))
 
     async def keep(self) -> None:
-        """Go round once. Raises ApiError; what could be done before is done then."""
+        """Go round once. Raises ApiError and ForeignSecret; what could be done before is done then."""
         material = await self._advanced()
         try:
             await self._publish(material.bundle)
@@ -94,7 +99,13 @@ class CertificateKeeper:
         """Return what the Secret holds, after the step that was due."""
         for _ in range(_TRIES):
             secret = await self._read()
-            found = _read_material((secret or {}).get("data") or {})
+            data = (secret or {}).get("data") or {}
+            if data and _AUTHORITY_KEY not in data:
+                raise ForeignSecret(
+                    f"Secret {self._settings.secret} holds {', '.join(sorted(data))} of somebody else; empty it, or "
+                    "serve from it with --cert-dir"
+                )
+            found = _read_material(data)
             wanted = advance(
                 found,
                 names=self._settings.names,
@@ -186,7 +197,7 @@ def _trust_operations(configuration: dict[str, Any], bundle: str) -> list[dict[s
 def _data_of(material: Material) -> dict[str, bytes]:
     return {
         "ca.crt": b"".join(material.bundle),
-        "ca.key": material.authority_key,
+        _AUTHORITY_KEY: material.authority_key,
         "tls.crt": material.certificate,
         "tls.key": material.key,
     }
@@ -195,13 +206,13 @@ def _data_of(material: Material) -> dict[str, bytes]:
 def _read_material(data: dict[str, str]) -> Material | None:
     """Return what a Secret holds; None when a part is missing. Whether it fits is checked by `advance`."""
     try:
-        parts = {key: base64.b64decode(data[key]) for key in ("ca.crt", "ca.key", "tls.crt", "tls.key")}
+        parts = {key: base64.b64decode(data[key]) for key in ("ca.crt", _AUTHORITY_KEY, "tls.crt", "tls.key")}
     except (KeyError, ValueError):
         return None
     _, *authorities = parts["ca.crt"].split(_BEGIN)
     return Material(
         bundle=tuple(_BEGIN + authority.rstrip() + b"\n" for authority in authorities),
-        authority_key=parts["ca.key"],
+        authority_key=parts[_AUTHORITY_KEY],
         certificate=parts["tls.crt"],
         key=parts["tls.key"],
     )

@@ -158,7 +158,7 @@ class Webhook:
 
     def _make_keeper(self, api: ApiClient, managed: ManagedCertificate) -> CertificateKeeper:
         settings = KeeperSettings(
-            names=service_names(managed.service, namespace=managed.namespace),
+            names=(*service_names(managed.service, namespace=managed.namespace), *managed.extra_names),
             namespace=managed.namespace,
             secret=managed.secret,
             configuration=managed.configuration,

@@ -25,6 +25,7 @@ class ManagedCertificate:
     namespace: str  # of the Service and of the Secret
     secret: str
     configuration: str
+    extra_names: tuple[str, ...] = ()  # host names and addresses beside the Service's
     lifetimes: Lifetimes = LIFETIMES
 
 

@@ -1,0 +1,30 @@
+"""Admission reviews as the API server writes them: valid by default, changed by arguments."""
+
+import json
+from typing import Any
+
+__all__ = ("review_body",)
+
+Raw = dict[str, Any]
+
+
+def review_body(
+    operation: str = "CREATE", *, new: Raw | None = None, old: Raw | None = None, plural: str = "jobs", **fields: Any
+) -> bytes:
+    """Return the body of a request; `fields` are further fields of the request, None removes one."""
+    request = {
+        "uid": "u-1",
+        "kind": {"group": "batch.volcano.sh", "version": "v1alpha1", "kind": "Job"},
+        "resource": {"group": "batch.volcano.sh", "version": "v1alpha1", "resource": plural},
+        "name": "train",
+        "namespace": "team",
+        "operation": operation,
+        "userInfo": {"username": "alice", "groups": ["system:authenticated"]},
+        "object": new,
+        "oldObject": old,
+        "dryRun": False,
+        "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+        **fields,
+    }
+    kept = {key: value for key, value in request.items() if value is not None}
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": kept}).encode()
