@@ -90,7 +90,10 @@ def test_a_job_is_scaled_up_and_down_with_its_hosts(kubectl: Kubectl) -> None:
     kubectl.wait_for_pods("sized", "Running", count=3)
     assert kubectl.get("configmap", "sized-svc")["data"]["VC_WORKER_NUM"] == "3"
     # The kubelet brings a changed ConfigMap into a running Pod within about a minute.
-    wait_for("three hosts in the first Pod", lambda: "worker-2" in kubectl.execute("sized-worker-0", "cat /etc/volcano/worker.host"))
+    wait_for(
+        "three hosts in the first Pod",
+        lambda: "worker-2" in kubectl.execute("sized-worker-0", "cat /etc/volcano/worker.host"),
+    )
     sized["spec"]["tasks"][0]["replicas"] = 2
     kubectl.apply(sized)
     assert sorted(kubectl.wait_for_pods("sized", "Running", count=2)) == ["sized-worker-0", "sized-worker-1"]

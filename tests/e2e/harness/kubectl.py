@@ -25,7 +25,9 @@ class Answer:
     err: str
 
 
-def wait_for(what: str, find: Callable[[], Any], *, patience_s: float = PATIENCE_S, tell: Callable[[], str] = str) -> Any:
+def wait_for(
+    what: str, find: Callable[[], Any], *, patience_s: float = PATIENCE_S, tell: Callable[[], str] = str
+) -> Any:
     """Return the first true answer of `find`; fail with `what` and with what `tell` says when it does not come."""
     end = time.monotonic() + patience_s
     while True:
