@@ -55,6 +55,11 @@ lint: venv ## style, types, imports between rooms, generated files
 crds: venv ## deploy/crds from the models
 	$(BIN)/python -m vcjob.api.crds --out deploy/crds
 
+BENCH_ARGS ?=
+.PHONY: bench
+bench: binaries ## measure the operator beside the API server's own limit (some minutes; BENCH_ARGS="--life --shape 1x1000")
+	$(BIN)/python tests/bench/throughput.py $(BENCH_ARGS)
+
 .PHONY: clean
 clean: ## remove what make has made in this folder
 	rm -rf $(VENV) build/wheelhouse dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

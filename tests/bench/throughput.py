@@ -1,0 +1,326 @@
+#!/usr/bin/env python3
+"""Measure the operator on a real API server, beside what that API server can do at all: `make bench`.
+
+Starts a control plane without controllers and the operator with `--gang-scheduler volcano`, both as processes of their
+own, plays the gang scheduler (every PodGroup becomes Inqueue) and, with --life, the kubelet (Running, then Succeeded).
+Before each shape the raw limit is measured: Pods created directly, 64 in flight. Ratios within a run can be compared
+between machines; rates cannot. Prints a table, or JSON lines with --json.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from vcjob.kube.client import ApiClient
+from vcjob.kube.credentials import load_credentials
+from vcjob.kube.errors import AlreadyExists, ApiError, NotFound
+
+VCJOB = Path(sys.executable).with_name("vcjob")
+CONTAINER = {
+    "name": "main",
+    "image": "busybox:1.36",
+    "command": ["sh", "-c", "sleep 3600"],
+    "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+}
+GROUPS = "/apis/scheduling.volcano.sh/v1beta1"
+BATCH = "/apis/batch.volcano.sh/v1alpha1"
+TICKS = os.sysconf("SC_CLK_TCK")
+WRITES = ("POST", "PUT", "PATCH", "DELETE")
+
+
+def make_job(name: str, pods: int) -> dict[str, Any]:
+    template = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
+    task = {"name": "t0", "replicas": pods, "minAvailable": pods, "template": template}
+    spec = {"minAvailable": pods, "schedulerName": "volcano", "plugins": {"env": [], "svc": []}, "tasks": [task]}
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
+
+
+class Process:
+    """CPU and memory of the operator, as the kernel counts them."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def cpu_s(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def memory_mib(self, key: str) -> float:
+        found = re.search(rf"^{key}:\s+(\d+)", Path(f"/proc/{self.pid}/status").read_text(), re.M)
+        return round(int(found[1]) / 1024, 1) if found else 0.0
+
+
+async def raw_limit(api: ApiClient, count: int = 1500) -> float:
+    """Return how many Pods a second the API server takes from a client that does nothing else."""
+    namespace = await new_namespace(api, "raw")
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    spec = {"restartPolicy": "Never", "schedulerName": "volcano", "containers": [CONTAINER]}
+    numbers = iter(range(count))
+
+    async def worker() -> None:
+        for number in numbers:
+            await api.create(path, {"metadata": {"name": f"raw-{number}"}, "spec": spec})
+
+    began = time.monotonic()
+    await asyncio.gather(*(worker() for _ in range(64)))
+    rate = count / (time.monotonic() - began)
+    await api.request("DELETE", path, params={"gracePeriodSeconds": "0"}, timeout_s=120)
+    return rate
+
+
+async def new_namespace(api: ApiClient, prefix: str) -> str:
+    name = f"{prefix}-{time.time_ns() // 1000000 % 10**9}"
+    await api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    return name
+
+
+async def count_pods(api: ApiClient, namespace: str) -> int:
+    answer = msgspec.json.decode(await api.get(f"/api/v1/namespaces/{namespace}/pods", params={"limit": "1"}))
+    return len(answer["items"]) + int(answer["metadata"].get("remainingItemCount") or 0)
+
+
+async def watch(api: ApiClient, path: str, take: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+    while True:
+        try:
+            async for lines in api.stream(path, {"watch": "1"}):
+                for line in lines:
+                    event = msgspec.json.decode(line)
+                    if event["type"] in ("ADDED", "MODIFIED"):
+                        await take(event["object"])
+        except ApiError:
+            await asyncio.sleep(0.2)
+
+
+class Players:
+    """Those who act on what the operator makes, as tasks that are ended together."""
+
+    def __init__(self, api: ApiClient, namespace: str) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._slots = asyncio.Semaphore(16)
+
+    def admit_groups(self) -> None:
+        path = f"{GROUPS}/namespaces/{self._namespace}/podgroups"
+
+        async def take(group: dict[str, Any]) -> None:
+            if (group.get("status") or {}).get("phase", "") in ("", "Pending"):
+                self._start(self._patch(f"{path}/{group['metadata']['name']}", {"status": {"phase": "Inqueue"}}))
+
+        self._start(watch(self._api, path, take))
+
+    def run_pods(self) -> None:
+        path = f"/api/v1/namespaces/{self._namespace}/pods"
+
+        async def take(pod: dict[str, Any]) -> None:
+            phase = {"Pending": "Running", "Running": "Succeeded"}.get(pod["status"]["phase"])
+            if phase is None or "deletionTimestamp" in pod["metadata"]:
+                return
+            state = {"running": {}} if phase == "Running" else {"terminated": {"exitCode": 0}}
+            container = {"name": "main", "image": "x", "imageID": "x", "ready": phase == "Running", "restartCount": 0}
+            status = {"phase": phase, "containerStatuses": [{**container, "state": state}]}
+            self._start(self._patch(f"{path}/{pod['metadata']['name']}/status", {"status": status}))
+
+        self._start(watch(self._api, path, take))
+
+    def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _patch(self, path: str, body: dict[str, Any]) -> None:
+        async with self._slots:
+            try:
+                await self._api.merge_patch(path, body)
+            except NotFound:
+                pass
+
+
+async def writes(api: ApiClient) -> dict[str, int]:
+    """Return the requests that the API server has counted, by verb and resource."""
+    text = (await api.get("/metrics")).decode()
+    out: dict[str, int] = {}
+    for labels, value in re.findall(r"^apiserver_request_total\{([^}]*)\} (\S+)", text, re.M):
+        found = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+        if found["verb"] in WRITES:
+            key = f"{found['verb']} {found['resource']}{'/' + found['subresource'] if found['subresource'] else ''}"
+            out[key] = out.get(key, 0) + int(float(value))
+    return out
+
+
+async def measure(api: ApiClient, operator: Process, shape: str, *, life: bool, timeout_s: float) -> dict[str, Any]:
+    """Submit the shape's Jobs and return the figures."""
+    jobs, pods = (int(part) for part in shape.split("x"))
+    raw = await raw_limit(api)
+    await asyncio.sleep(3)
+    namespace = await new_namespace(api, "bench")
+    players = Players(api, namespace)
+    players.admit_groups()
+    if life:
+        players.run_pods()
+    await asyncio.sleep(0.5)
+    before, cpu, began = await writes(api), operator.cpu_s(), time.monotonic()
+    names = iter(range(jobs))
+
+    async def submit() -> None:
+        for number in names:
+            await api.create(f"{BATCH}/namespaces/{namespace}/jobs", make_job(f"j{number}", pods))
+
+    await asyncio.gather(*(submit() for _ in range(16)))
+    seen, total = 0, jobs * pods
+    while seen < total and time.monotonic() - began < timeout_s:
+        seen = await count_pods(api, namespace)
+        await asyncio.sleep(0.05)
+    seconds = time.monotonic() - began
+    figures: dict[str, Any] = {"shape": shape, "life": life, "pods": seen, "seconds": round(seconds, 2)}
+    if life:
+        figures["completed_s"] = await wait_completed(api, namespace, jobs, began, timeout_s)
+    await asyncio.sleep(2)
+    spent, after = operator.cpu_s() - cpu, await writes(api)
+    players.stop()
+    figures |= {
+        "pods_per_s": round(seen / seconds, 1),
+        "raw_per_s": round(raw, 1),
+        "ratio": round(seen / seconds / raw, 3),
+        "cpu_per_1000": round(spent / max(seen, 1) * 1000, 2),
+        "peak_mib": operator.memory_mib("VmHWM"),
+        "status_writes_per_job": round(
+            (after.get("PATCH jobs/status", 0) - before.get("PATCH jobs/status", 0)) / jobs, 1
+        ),
+    }
+    await api.request("DELETE", f"{BATCH}/namespaces/{namespace}/jobs", timeout_s=120)
+    await api.request(
+        "DELETE", f"/api/v1/namespaces/{namespace}/pods", params={"gracePeriodSeconds": "0"}, timeout_s=300
+    )
+    await asyncio.sleep(3)
+    return figures
+
+
+async def wait_completed(api: ApiClient, namespace: str, jobs: int, began: float, timeout_s: float) -> float:
+    while time.monotonic() - began < timeout_s:
+        answer = msgspec.json.decode(await api.get(f"{BATCH}/namespaces/{namespace}/jobs"))
+        phases = [job.get("status", {}).get("state", {}).get("phase") for job in answer["items"]]
+        if phases.count("Completed") == jobs:
+            break
+        await asyncio.sleep(0.25)
+    return round(time.monotonic() - began, 2)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@asynccontextmanager
+async def surroundings() -> AsyncIterator[tuple[ApiClient, Process]]:
+    """A control plane and an operator of their own, gone at the end."""
+    with tempfile.TemporaryDirectory() as home:
+        env = os.environ | {"VCJOB_CLUSTER_HOME": home}
+
+        def vcjob(*words: str) -> str:
+            return subprocess.run(
+                [VCJOB, *words], env=env, check=True, stdout=subprocess.PIPE, text=True
+            ).stdout.strip()
+
+        vcjob("cluster", "up", "--name", "bench", "--no-controllers")
+        try:
+            admin, own = (
+                vcjob("cluster", "kubeconfig", "--name", "bench"),
+                vcjob("cluster", "kubeconfig", "--name", "bench", "--operator"),
+            )
+            health = f"127.0.0.1:{free_port()}"
+            command = [VCJOB, "operator", "--kubeconfig", own, "--no-leader-elect", "--gang-scheduler", "volcano"]
+            command += ["--health-bind-address", health, "--metrics-bind-address", "0", "--log-level", "warning"]
+            process = await asyncio.create_subprocess_exec(*command, env=env)
+            try:
+                await wait_ready(health)
+                credentials = load_credentials(kubeconfig=Path(admin), context=None)
+                async with ApiClient(credentials, user_agent="bench") as api:
+                    await make_queue(api)
+                    yield api, Process(process.pid)
+            finally:
+                process.send_signal(signal.SIGTERM)
+                await process.wait()
+        finally:
+            vcjob("cluster", "down", "--name", "bench")
+
+
+async def make_queue(api: ApiClient) -> None:
+    kind = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
+    try:
+        await api.create(f"{GROUPS}/queues", kind | {"metadata": {"name": "default"}, "spec": {"weight": 1}})
+    except AlreadyExists:
+        pass
+
+
+async def wait_ready(health: str, timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    async with aiohttp.ClientSession() as session:
+        while time.monotonic() < deadline:
+            try:
+                async with session.get(f"http://{health}/readyz") as answer:
+                    if answer.status == 200:
+                        return
+            except aiohttp.ClientError:
+                pass
+            await asyncio.sleep(0.2)
+    raise SystemExit("the operator did not become ready")
+
+
+COLUMNS = (
+    "shape",
+    "life",
+    "pods_per_s",
+    "raw_per_s",
+    "ratio",
+    "cpu_per_1000",
+    "peak_mib",
+    "status_writes_per_job",
+    "completed_s",
+)
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shape", action="append", help="JOBSxPODS; may be repeated (default 1x1000 100x10 500x1)")
+    parser.add_argument("--life", action="store_true", help="play the kubelet too, until every Job is Completed")
+    parser.add_argument("--json", action="store_true", help="one JSON line a shape instead of a table")
+    parser.add_argument("--timeout", type=float, default=900.0, help="seconds for one shape (default 900)")
+    given = parser.parse_args()
+    if not given.json:
+        print(" ".join(f"{name:>21}" if len(name) > 12 else f"{name:>12}" for name in COLUMNS))
+    async with surroundings() as (api, operator):
+        for shape in given.shape or ["1x1000", "100x10", "500x1"]:
+            figures = await measure(api, operator, shape, life=given.life, timeout_s=given.timeout)
+            if given.json:
+                print(json.dumps(figures), flush=True)
+            else:
+                row = (str(figures.get(name, "-")) for name in COLUMNS)
+                print(
+                    " ".join(f"{v:>21}" if len(n) > 12 else f"{v:>12}" for n, v in zip(COLUMNS, row, strict=True)),
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
