@@ -94,10 +94,8 @@ e2e-image: kind-create ## the image with the real frameworks, for the tests on k
 	  docker build -t $(FRAMEWORKS_IMAGE) examples/frameworks || { \
 	    echo "no $(FRAMEWORKS_IMAGE): load one, or set FRAMEWORKS_IMAGE" >&2; exit 1; }; }
 	@docker build --quiet --build-arg FRAMEWORKS_IMAGE=$(FRAMEWORKS_IMAGE) -t vcjob-e2e:1 tests/e2e/image >/dev/null
-	@docker build --quiet -f tests/e2e/image/nginx.Dockerfile -t vcjob-e2e-nginx:1 tests/e2e/image >/dev/null
-	@for image in vcjob-e2e-nginx:1 vcjob-e2e:1; do \
-	  echo "loading $$image into the workers (the large one takes a minute or two) ..."; \
-	  kind load docker-image $$image --name $(KIND_CLUSTER) --nodes "$(KIND_WORKERS)" || exit 1; done
+	@echo "loading vcjob-e2e:1 into the workers (3 GB: some minutes the first time) ..."
+	@kind load docker-image vcjob-e2e:1 --name $(KIND_CLUSTER) --nodes "$(KIND_WORKERS)"
 
 .PHONY: e2e
 e2e: kind-up e2e-image ## tests with real Pods on kind (E2E_ARGS go to pytest)

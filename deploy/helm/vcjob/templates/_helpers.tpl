@@ -16,6 +16,10 @@
 {{- include "vcjob.fullname" . }}-operator
 {{- end -}}
 
+{{- define "vcjob.webhookName" -}}
+{{- include "vcjob.fullname" . }}-webhook
+{{- end -}}
+
 {{- define "vcjob.serviceAccount" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- default (include "vcjob.operatorName" .) .Values.serviceAccount.name -}}
@@ -138,4 +142,23 @@ topologySpreadConstraints:
       matchLabels:
         {{- include "vcjob.selector" . | nindent 8 }}
 {{- end }}
+{{- end -}}
+
+{{/* The webhook's rules from deploy/rbac, under the names of this release. Takes (list $ "Role" | "ClusterRole"). */}}
+{{- define "vcjob.webhookRules" -}}
+{{- $root := first . -}}
+{{- $rules := list -}}
+{{- range (include "vcjob.document" (list $root "files/rbac/webhook.yaml" (last .) "vcjob-webhook") | fromYaml).rules -}}
+{{- $managed := or (has "secrets" .resources) (has "admissionregistration.k8s.io" .apiGroups) -}}
+{{- $gangs := has "scheduling.volcano.sh" .apiGroups -}}
+{{- if not (or (and $managed $root.Values.webhook.certManager.enabled) (and $gangs (eq $root.Values.gangScheduler "none"))) -}}
+{{- if has "secrets" .resources -}}
+{{- $_ := set . "resourceNames" (list (printf "%s-cert" (include "vcjob.webhookName" $root))) -}}
+{{- else if has "admissionregistration.k8s.io" .apiGroups -}}
+{{- $_ := set . "resourceNames" (list (include "vcjob.fullname" $root)) -}}
+{{- end -}}
+{{- $rules = append $rules . -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $rules -}}
 {{- end -}}
