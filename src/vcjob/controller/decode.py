@@ -24,7 +24,7 @@ from vcjob.api.names import (
 from vcjob.gang.base import Group
 from vcjob.lifecycle.pod import FAILED, PENDING, RUNNING, SUCCEEDED, Exit, Pod
 
-__all__ = ("decode_group", "decode_group_event", "decode_pod", "decode_pod_event")
+__all__ = ("decode_group", "decode_group_event", "decode_pod", "decode_pod_event", "decode_pods")
 
 
 class _Owner(msgspec.Struct, rename="camel", gc=False):
@@ -101,6 +101,10 @@ class _Pod(msgspec.Struct):
     status: _PodStatus = msgspec.field(default_factory=_PodStatus)
 
 
+class _PodList(msgspec.Struct):
+    items: list[_Pod]
+
+
 class _PodEvent(msgspec.Struct):
     type: str
     object: _Pod
@@ -130,6 +134,7 @@ class _GroupEvent(msgspec.Struct):
 
 
 _decode_pod = msgspec.json.Decoder(_Pod).decode
+_decode_pods = msgspec.json.Decoder(_PodList).decode
 _decode_pod_event = msgspec.json.Decoder(_PodEvent).decode
 _decode_group = msgspec.json.Decoder(_Group).decode
 _decode_group_event = msgspec.json.Decoder(_GroupEvent).decode
@@ -140,6 +145,11 @@ _words: dict[str, str] = {}  # a task's or Job's name is one string for all its 
 def decode_pod(body: bytes) -> Pod:
     """Return the slim Pod of an API answer. Raises msgspec.MsgspecError when the answer is none."""
     return _slim_pod(_decode_pod(body))
+
+
+def decode_pods(body: bytes) -> list[Pod]:
+    """Return the slim Pods of a list."""
+    return [_slim_pod(raw) for raw in _decode_pods(body).items]
 
 
 def decode_pod_event(line: bytes) -> tuple[str, Pod]:

@@ -28,7 +28,7 @@ from vcjob.kube.store import Store, T
 from vcjob.lifecycle.pod import Pod
 from vcjob.lifecycle.snapshot import Command
 
-from .decode import decode_group_event, decode_pod_event
+from .decode import decode_group_event, decode_pod_event, decode_pods
 from .executor import Executor
 from .jobs import JobRecord, make_record
 from .memory import JobMemory
@@ -43,6 +43,7 @@ _PARALLEL: Final = 256  # Jobs that are looked at side by side; most of the time
 _SPACING_MIN_S: Final = 0.02  # between two looks at a Job ...
 _SPACING_PER_POD_S: Final = 50e-6  # ... and more for a large one, so that looking costs a tenth of a core at most
 _SPACING_MAX_S: Final = 0.5
+_LIST_AGAIN_S: Final = 10.0
 _RESYNC_S: Final = 600.0  # every Job is looked at this often, whatever happens; spread over the time
 _NO_PODS: Final[Mapping[str, Pod]] = MappingProxyType({})
 
@@ -95,6 +96,7 @@ class Engine:
         self.queues: dict[str, Mapping[str, Any]] = {}
         self.queues_known = False
         self.priority_values: dict[str, int] = {}
+        self.fault = ""  # why no Job can be looked at; empty when they can
         self.passes = 0
         self.failures = 0
         self.pass_seconds = 0.0
@@ -144,6 +146,14 @@ class Engine:
             self.drop_job(record)
         else:
             self.put_job(raw)
+
+    async def read_pods(self, record: JobRecord) -> None:
+        """Read the Job's Pods anew, because its status tells of more than the watch has shown."""
+        path = f"/api/v1/namespaces/{record.namespace}/pods"
+        answer = await self._api.get(path, params={"labelSelector": f"{LABEL_JOB_NAME}={record.name}"})
+        with _Writing(self):
+            for pod in decode_pods(answer):
+                self.pods.store.put(pod)
 
     def pods_of(self, record: JobRecord) -> Mapping[str, Pod]:
         return self._pods_by_job.get(record.key, _NO_PODS)
@@ -266,7 +276,28 @@ class Engine:
         await self.pods.synced.wait()
         if self.groups is not None:
             await self.groups.synced.wait()
-        await self.read_jobs()
+        attempt = 0
+        while True:
+            try:
+                await self.read_jobs()
+            except ApiError as error:
+                self.fault = f"jobs cannot be listed: {error.message}"
+                delay = retry_delay(attempt, chance=random.random(), base_s=0.5, cap_s=_LIST_AGAIN_S)
+                log.warning("jobs cannot be listed", extra={"error": error.message, "wait_s": round(delay, 2)})
+                await asyncio.sleep(delay)
+                attempt += 1
+            else:
+                self.fault = ""
+                return
+
+    def look_again(self) -> None:
+        """Look at every Job at once, because what stood in their way may be gone."""
+        for memory in self._memories.values():
+            memory.hold = None
+            memory.refusals = 0
+        self._failed.clear()
+        for record in self.jobs:
+            self.queue.add(record.key)
 
     async def read_jobs(self) -> int:
         """Bring the Jobs in step with a list; return how many were not as the watch had told.

@@ -8,12 +8,12 @@ would fare no better.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from vcjob.api.names import ANNOTATION_OUT_OF_SYNC, SCHEDULING_GROUP
+from vcjob.api.names import ANNOTATION_OUT_OF_SYNC, LABEL_JOB_NAME, SCHEDULING_GROUP
 from vcjob.gang.base import Gang, Group
 from vcjob.kube.client import ApiClient
 from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -53,6 +53,7 @@ _IN_FLIGHT: Final = 64  # Pods of one Job that may be on their way; the limiter 
 _AFTER_REFUSAL: Final = 1  # the first try after a refusal is a single Pod, then 2, 4, 8 ...
 
 
+_DELETIONS: Final = (DeletePods, DeleteGroup, DeleteObject, DeleteJob)
 T_contra = TypeVar("T_contra", contravariant=True)
 
 
@@ -73,6 +74,14 @@ class Report:
     deleted: int = 0  # Pods
     notes: list[Note] = field(default_factory=list)
     job: dict[str, Any] | None = None  # the Job as it is after a step changed it
+
+    def add(self, other: "Report") -> None:
+        """Take in what another report says."""
+        self.refusals += other.refusals
+        self.created += other.created
+        self.deleted += other.deleted
+        self.notes += other.notes
+        self.job = other.job or self.job
 
 
 class Executor:
@@ -101,15 +110,20 @@ class Executor:
 
     async def run_stage(self, record: JobRecord, memory: JobMemory, stage: Stage, *, forwarded: bool) -> Report:
         """Carry out the steps of a stage side by side."""
-        report = Report()
+        reports = [(step, Report()) for step in stage]
         if len(stage) == 1:
-            await self._run(record, memory, stage[0], report, forwarded=forwarded)
-            return report
-        async with asyncio.TaskGroup() as group:
-            for step in stage:
-                name = f"{type(step).__name__} {record.namespace}/{record.name}"
-                group.create_task(self._run(record, memory, step, report, forwarded=forwarded), name=name)
-        return report
+            await self._run(record, memory, stage[0], reports[0][1], forwarded=forwarded)
+        else:
+            async with asyncio.TaskGroup() as group:
+                for step, report in reports:
+                    name = f"{type(step).__name__} {record.namespace}/{record.name}"
+                    group.create_task(self._run(record, memory, step, report, forwarded=forwarded), name=name)
+        total = Report()
+        for step, report in reports:
+            if isinstance(step, _DELETIONS):
+                report.refusals = [replace(refusal, deletion=True) for refusal in report.refusals]
+            total.add(report)
+        return total
 
     async def write_status(self, record: JobRecord, patch: dict[str, Any]) -> dict[str, Any]:
         """Write the status by a merge patch that fails when the Job has changed; return the Job. Raises ApiError."""
@@ -145,7 +159,8 @@ class Executor:
                     async with self._slot(record):
                         report.job = msgspec.json.decode(await self._api.merge_patch(record.path, body))
                 case CreateGroup() | PatchGroup() | DeleteGroup():
-                    await self._group(record, step)
+                    refusal = await self._group(record, step)
+                    report.refusals += [refusal] if refusal else []
                 case DeleteJob():
                     async with self._slot(record):
                         await self._api.delete(record.path, uid=record.uid, propagation="Foreground")
@@ -188,10 +203,19 @@ class Executor:
 
     async def _look_at_namesake(self, record: JobRecord, path: str, report: Report) -> None:
         """A Pod of the wanted name is there: ours that the watch has not shown yet, or somebody else's."""
-        async with self._slot(record):
-            pod = decode_pod(await self._api.get(path))
-        if pod.owner_uid == record.uid:
+        try:
+            async with self._slot(record):
+                pod = decode_pod(await self._api.get(path))
+        except NotFound as error:  # gone in between: the next plan makes it
+            report.refusals.append(Refusal(reason="Conflict", message=error.message, transient=True, conflict=True))
+            return
+        if pod.owner_uid == record.uid and pod.job == record.name:
             self._pods.put(pod)
+        elif pod.owner_uid == record.uid:
+            sentence = (
+                f"pod {pod.name} has lost its label {LABEL_JOB_NAME}={record.name}; set it again or delete the Pod"
+            )
+            report.refusals.append(Refusal(reason="NameConflict", message=sentence))
         elif pod.owner_uid:
             sentence = f"pod {pod.name} belongs to an earlier Job of this name and is not gone yet"
             report.refusals.append(Refusal(reason="OldPodsTerminating", message=sentence))
@@ -215,7 +239,7 @@ class Executor:
                 self._pods.remove(pod.key, uid=pod.uid)
                 return
             report.deleted += 1
-            if b'"kind":"Status"' in answer[:64]:
+            if _is_gone(answer):
                 self._pods.remove(pod.key, uid=pod.uid)
             else:
                 self._pods.put(decode_pod(answer))
@@ -296,7 +320,7 @@ class Executor:
             return
         memory.claims.add(step.name)
 
-    async def _group(self, record: JobRecord, step: CreateGroup | PatchGroup | DeleteGroup) -> None:
+    async def _group(self, record: JobRecord, step: CreateGroup | PatchGroup | DeleteGroup) -> Refusal | None:
         assert self._groups is not None
         path = f"/apis/{SCHEDULING_GROUP}/v1beta1/namespaces/{record.namespace}/podgroups"
         match step:
@@ -309,18 +333,30 @@ class Executor:
                 except AlreadyExists:
                     async with self._slot(record):
                         answer = await self._api.get(f"{path}/{manifest['metadata']['name']}")
-                self._groups.put(decode_group(answer))
+                made = decode_group(answer)
+                if made.owner_uid != record.uid:
+                    sentence = f"PodGroup {made.name} exists and does not belong to this Job; delete or rename it"
+                    return Refusal(reason="NameConflict", message=sentence)
+                self._groups.put(made)
             case PatchGroup(group=group, patch=patch):
-                async with self._slot(record):
-                    answer = await self._api.merge_patch(f"{path}/{group.name}", patch)
-                self._groups.put(decode_group(answer))
+                try:
+                    async with self._slot(record):
+                        answer = await self._api.merge_patch(f"{path}/{group.name}", patch)
+                except NotFound:  # the next plan makes it anew
+                    self._groups.remove(group.key, uid=group.uid)
+                else:
+                    self._groups.put(decode_group(answer))
             case DeleteGroup(group=group):
                 try:
                     async with self._slot(record):
-                        await self._api.delete(f"{path}/{group.name}", uid=group.uid)
+                        answer = await self._api.delete(f"{path}/{group.name}", uid=group.uid)
                 except (NotFound, Conflict):
-                    pass
-                self._groups.remove(group.key, uid=group.uid)
+                    answer = b""
+                if _is_gone(answer):
+                    self._groups.remove(group.key, uid=group.uid)
+                else:  # somebody's finalizer holds it
+                    self._groups.put(decode_group(answer))
+        return None
 
 
 class _LeadingSlot:
@@ -342,6 +378,11 @@ class _LeadingSlot:
 
     async def __aexit__(self, *args: Any) -> None:
         await self._slot.__aexit__(*args)
+
+
+def _is_gone(answer: bytes) -> bool:
+    """Return whether the answer to a deletion says that nothing is left: a Status instead of the object."""
+    return not answer or b'"kind":"Status"' in answer[:64]
 
 
 def _describe(step: Step) -> str:

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from vcjob.lifecycle.outcome import EventNote
 from vcjob.lifecycle.pod import Pod
+from vcjob.lifecycle.revision import Revision
 from vcjob.lifecycle.snapshot import Command, Hold, Memory
 
 __all__ = ("JobMemory",)
@@ -16,6 +18,9 @@ class JobMemory:
 
     uid: str
     fresh: bool = True
+    verified: bool = False  # the Pods have been listed because the status told of more
+    revision: Revision | None = None  # the one that `hold` and `rejected` are about
+    told: frozenset[EventNote] = frozenset()  # standing Events of the last plan
     applied: dict[tuple[str, str], str] = field(default_factory=dict)
     object_uids: dict[tuple[str, str], str] = field(default_factory=dict)  # (kind, name) -> UID of what we made
     claims: set[str] = field(default_factory=set)

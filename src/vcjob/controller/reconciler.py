@@ -7,15 +7,18 @@ what the status says is the plan's.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from vcjob.api.job import Phase
 from vcjob.gang.base import Gang, Group
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.errors import ApiError, Conflict, NotFound
+from vcjob.lifecycle.causes import is_settled, misses_pods
 from vcjob.lifecycle.outcome import EventNote, Plan, Write
 from vcjob.lifecycle.plan import plan
 from vcjob.lifecycle.pod import Pod
+from vcjob.lifecycle.restart import RESTART_KEY, Restart
 from vcjob.lifecycle.snapshot import Command, Hold, Snapshot
 from vcjob.lifecycle.status import Status
 
@@ -62,6 +65,8 @@ class Surroundings(Protocol):
 
     async def read_job(self, record: JobRecord) -> None: ...
 
+    async def read_pods(self, record: JobRecord) -> None: ...
+
     def pods_of(self, record: JobRecord) -> Mapping[str, Pod]: ...
 
     def group_of(self, record: JobRecord) -> Group | None: ...
@@ -99,19 +104,24 @@ class Reconciler:
             record = self._around.job(key)
             if record is None or record.uid != memory.uid:
                 return None
-            command = memory.commands.pop(0) if memory.commands else None
-            made = plan(self._snapshot(record, memory, command))
+            self._drop_settled(record, memory)
+            command = memory.commands[0] if memory.commands else None
+            snapshot = self._snapshot(record, memory, command)
+            if not memory.verified and misses_pods(snapshot):
+                await self._around.read_pods(record)
+                memory.verified = True
+                continue
+            made = plan(snapshot)
             if made.seen is not None:
                 memory.first_seen = made.seen
             if made.write is Write.FIRST:
                 if not await self._write(record, memory, made):
-                    if command is not None:  # it has been deleted already: it is carried out now or never
-                        memory.commands.insert(0, command)
                     return 0.0
-                memory.removed.clear()
-                self._announce(record, made.events)
-            elif command is not None:
-                self._announce(record, made.events)
+                self._announce(record, memory, made.events)
+            if command is not None:
+                # Only now: it has been deleted, so a pass that fails before this point must find it again.
+                memory.commands.pop(0)
+                made = self._answer_command(record, made)
             report = await self._run_stages(record, memory, made)
             if report.refusals:
                 retry = self._hold(record, memory, report.refusals)
@@ -121,8 +131,25 @@ class Reconciler:
             if made.stages:
                 memory.refusals = 0
             if made.write is Write.AFTER or (made.write is Write.REPLAN and not made.stages):
-                return await self._finish(record, memory, made)
+                again = await self._finish(record, memory, made)
+                return 0.0 if memory.commands else again
         return 0.0
+
+    def _drop_settled(self, record: JobRecord, memory: JobMemory) -> None:
+        """Forget what no longer matters: refusals of an older spec, vanished Pods about which something was decided."""
+        if memory.revision is not record.revision:
+            memory.revision, memory.hold, memory.rejected, memory.refusals = record.revision, None, "", 0
+        if memory.removed:
+            status = record.status
+            restart = Restart.read(status.controlled.get(RESTART_KEY))
+            memory.removed = {k: v for k, v in memory.removed.items() if not is_settled(v[0], status, restart)}
+
+    def _answer_command(self, record: JobRecord, made: Plan) -> Plan:
+        """Tell at once that a Command was in vain; return the plan without that Event."""
+        for note in made.events:
+            if note.reason == "ActionIgnored":
+                self._observer.event(record, note)
+        return replace(made, events=tuple(note for note in made.events if note.reason != "ActionIgnored"))
 
     def _snapshot(self, record: JobRecord, memory: JobMemory, command: Command | None) -> Snapshot:
         queue = self._around.queue_of(record.revision.job.spec.queue)
@@ -203,9 +230,9 @@ class Reconciler:
         if worst.transient and memory.refusals < 3:
             return delay  # not worth a word in the status yet
         if not worst.transient:
-            kind = (
-                "FailedCreate" if worst.reason not in ("NameConflict", "PluginError", "ClaimNotFound") else worst.reason
-            )
+            kind = "FailedDelete" if worst.deletion else "FailedCreate"
+            if worst.reason in ("NameConflict", "PluginError", "ClaimNotFound"):
+                kind = worst.reason
             self._observer.event(
                 record, EventNote(type="Warning", reason=kind, message=f"{worst.reason}: {worst.message}")
             )
@@ -214,7 +241,8 @@ class Reconciler:
 
     def _set_hold(self, memory: JobMemory, refusal: Refusal, *, delay: float) -> None:
         """Have the next plan make nothing and say why."""
-        memory.hold = Hold(until=self._around.now() + delay, reason=refusal.reason, message=refusal.message)
+        until = self._around.now() + delay
+        memory.hold = Hold(until=until, reason=refusal.reason, message=refusal.message, deletion=refusal.deletion)
 
     # Status
 
@@ -226,8 +254,7 @@ class Reconciler:
                 delays.append(wait)
             elif not await self._write(record, memory, made):
                 return 0.1
-            else:
-                self._announce(record, made.events)
+        self._announce(record, memory, made.events)
         if memory.removed:
             present = self._around.pods_of(record)
             memory.removed = {name: gone for name, gone in memory.removed.items() if name not in present}
@@ -254,10 +281,7 @@ class Reconciler:
             memory.unwritten, memory.unwritten_moved = new, now
         latest = _NUMBERS_S + _NUMBERS_PER_POD_S * record.revision.job.spec.total_replicas
         due = min(memory.unwritten_moved + _SETTLED_S, memory.unwritten_since + min(latest, _NUMBERS_CAP_S))
-        if due > now:
-            return due - now
-        memory.unwritten = None
-        return None
+        return due - now if due > now else None
 
     async def _write(self, record: JobRecord, memory: JobMemory, made: Plan) -> bool:
         """Write the plan's status if it says anything new; False when the Job must be looked at afresh."""
@@ -294,9 +318,12 @@ class Reconciler:
             )
         return True
 
-    def _announce(self, record: JobRecord, events: tuple[EventNote, ...]) -> None:
+    def _announce(self, record: JobRecord, memory: JobMemory, events: tuple[EventNote, ...]) -> None:
+        """Record the Events of a plan; what the last one told already and still holds is not told again."""
         for note in events:
-            self._observer.event(record, note)
+            if note not in memory.told:
+                self._observer.event(record, note)
+        memory.told = frozenset(note for note in events if note.standing)
 
 
 def _moves_numbers_only(old: Status, new: Status) -> bool:

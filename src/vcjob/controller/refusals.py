@@ -28,6 +28,7 @@ class Refusal:
     permanent: bool = False  # trying again can never help
     transient: bool = False  # the server is not well; nothing is wrong with the Job
     conflict: bool = False  # the snapshot was old: look again at once
+    deletion: bool = False  # what was refused is a deletion
     retry_after: float | None = None  # seconds, as the server asked
 
 

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 from vcjob.api.job import Event, Phase
 
-from .census import Census
+from .census import Census, take_census
 from .pod import FAILED, PENDING, RUNNING, SUCCEEDED, Exit, Pod
+from .restart import Restart
 from .revision import CompiledTask
 from .snapshot import Snapshot
+from .status import Status
 
-__all__ = ("Cause", "find_causes", "find_evictions")
+__all__ = ("Cause", "find_causes", "find_evictions", "is_settled", "misses_pods")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +70,27 @@ def find_evictions(snapshot: Snapshot, census: Census) -> dict[str, tuple[Pod | 
     return out
 
 
-def _is_current(pod: Pod, snapshot: Snapshot) -> bool:
-    """Return whether what happens to the Pod still matters: nothing has been decided about it yet."""
-    status = snapshot.status
+def is_settled(pod: Pod, status: Status, restart: Restart | None) -> bool:
+    """Return whether something has been decided about the Pod, so that what happens to it no longer matters."""
     if pod.ours or pod.job_version < status.version:
+        return True
+    return restart is not None and restart.covers(pod, version=status.version, retry_count=status.retry_count)
+
+
+def misses_pods(snapshot: Snapshot) -> bool:
+    """Return whether the first pass of a process finds fewer Pods than the status tells of, and a policy asks for it.
+
+    That is worth a second look before anything is decided: a watch may lag behind the status.
+    """
+    if not snapshot.memory.fresh or Event.POD_EVICTED not in snapshot.revision.watched:
         return False
-    restart = snapshot.restart
-    return restart is None or not restart.covers(pod, version=status.version, retry_count=status.retry_count)
+    if snapshot.phase not in (Phase.PENDING, Phase.RUNNING):
+        return False
+    return any(True for _ in _lost_while_away(snapshot, take_census(snapshot.revision.job, snapshot.pods)))
+
+
+def _is_current(pod: Pod, snapshot: Snapshot) -> bool:
+    return not is_settled(pod, snapshot.status, snapshot.restart)
 
 
 def _lost_while_away(snapshot: Snapshot, census: Census) -> Iterator[tuple[str, int]]:

@@ -78,8 +78,8 @@ def plan_members(snapshot: Snapshot, census: Census, verdict: Verdict) -> Plan:
     leaving = (pod for step in removals for pod in step.pods)
     status = with_counters(status, after_kill(census, leaving) if removals else census.counters)
     status = decide_phase(snapshot, status, census.member_counters, wait=wait, pods=census.members)
-    # Pods that we remove are out of the counters before they are gone: a process that finds fewer than were counted has to
-    # take it for evictions.
+    # Pods that we remove are out of the counters before they are gone: a process that finds fewer than were counted has
+    # to take it for evictions.
     write = Write.FIRST if removals or (first and stages) else Write.REPLAN
     return Plan(status=status, stages=stages, write=write, events=events, wake=wake)
 

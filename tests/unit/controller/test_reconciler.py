@@ -1,0 +1,221 @@
+"""One pass after another: Commands, refusals, what is told, and what is looked at twice before it is believed."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from tests.unit.controller.cluster import JOBS, PODGROUPS, PODS, Key, Raw
+from tests.unit.controller.world import KEY, Incident, World, run
+from tests.unit.lifecycle.builders import SnapshotBuilder
+from tests.unit.lifecycle.builders import job as build
+
+from vcjob.admission.defaulting import default_job
+from vcjob.gang.none import NoGang
+from vcjob.gang.volcano import VolcanoGang
+from vcjob.kube.errors import ApiError, Forbidden, Invalid, ServerError
+
+Story = Callable[[World], Coroutine[Any, Any, None]]
+
+
+def begin(builder: SnapshotBuilder, story: Story, *, volcano: bool = False) -> World:
+    """Put the builder's Job into a world, let it run, and play a story there."""
+    raw = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", **builder.raw, "metadata": {"name": "j"}}
+    world = World(default_job(raw), gang=VolcanoGang() if volcano else NoGang(gang_scheduler_name="volcano"))
+
+    async def whole(world: World) -> None:
+        await world.catch_up(0)
+        world.start_all(0)
+        await world.settle()
+        world.start_all(0)
+        await world.settle()
+        world.operator.log.events.clear()
+        await story(world)
+
+    run(world, whole)
+    return world
+
+
+def told(world: World, reason: str) -> list[str]:
+    return [note.message for note in world.operator.log.events if note.reason == reason]
+
+
+def refusing(verb: str, plural: str, error: ApiError) -> Callable[[str, Key], ApiError | None]:
+    return lambda asked, key: error if (asked, key[0]) == (verb, plural) else None
+
+
+two = build().task("w", 2)
+
+
+def test_a_command_is_carried_out_although_the_first_status_write_fails():
+    async def story(world: World) -> None:
+        world.operator.api.refuse = refusing("status", JOBS, ServerError("not now", code=500))
+        world.command(0)
+        await world.catch_up(0)
+        assert world.phase == "Running" and not world.cluster.all("commands")
+        world.operator.api.refuse = lambda verb, key: None
+        await world.settle()
+
+    assert begin(two, story).phase == "Aborted"
+
+
+def test_two_commands_at_once_are_both_carried_out_in_order():
+    async def story(world: World) -> None:
+        world.command(0)
+        world.command(1)
+        await world.settle()
+
+    world = begin(two, story)
+    assert world.laws.phases == ["Pending", "Running", "Aborting", "Restarting", "Pending"]
+    assert len(told(world, "CommandIssued")) == 2
+
+
+def test_a_command_in_vain_is_told_once():
+    async def story(world: World) -> None:
+        world.command(1)
+        await world.settle()
+
+    assert told(begin(two, story), "ActionIgnored") == [
+        "Command c1 asks for ResumeJob, which means nothing while the Job is Running"
+    ]
+
+
+def test_what_holds_for_a_while_is_told_once():
+    async def story(world: World) -> None:
+        world.end_pod(0, 1)
+        for number in range(4):
+            world.restart_container(number)
+            await world.catch_up(0)
+
+    delayed = two.policy("PodFailed", "AbortJob", timeout="1m")
+    assert len(told(begin(delayed, story), "ExecuteAction")) == 1
+
+
+@pytest.mark.parametrize(
+    ("verb", "plural", "moves"),
+    [
+        pytest.param("delete", PODS, [("command", 0)], id="Pods of an aborted Job"),
+        pytest.param("delete", PODS, [("scale", 2)], id="Pods of a scaling"),
+        pytest.param("delete", PODGROUPS, [("command", 0)], id="the group"),
+        pytest.param("create", PODS, [("delete pod", 1)], id="a Pod"),
+    ],
+)
+def test_a_refused_write_is_tried_again_ever_more_seldom(verb, plural, moves):
+    async def story(world: World) -> None:
+        attempts = 0
+
+        def refuse(asked: str, key: Key) -> ApiError | None:
+            nonlocal attempts
+            if (asked, key[0]) != (verb, plural):
+                return None
+            attempts += 1
+            return Forbidden("you may not", code=403)
+
+        world.operator.api.refuse = refuse
+        await world.play(moves)
+        for _ in range(300):  # seconds
+            world.cluster.now += 1
+            world.end_termination(0)
+            await world.catch_up(0)
+        assert 3 < attempts < 40
+        job = world.job
+        assert job is not None and "you may not" in job["status"]["state"]["message"]
+
+    begin(two, story, volcano=True)
+
+
+def test_a_rejection_is_forgotten_with_the_spec_that_caused_it():
+    async def story(world: World) -> None:
+        world.operator.api.refuse = refusing("create", PODS, Invalid("no such field", code=422))
+        world.scale(6)  # three
+        await world.catch_up(0)
+        assert world.phase == "Running"
+        world.operator.api.refuse = lambda verb, key: None
+        world.scale(4)  # two
+        world.lose_node(0)
+        world.delete_pod(1)
+        await world.settle()
+        assert world.phase == "Pending"
+
+    begin(two, story)
+
+
+def test_a_pod_that_has_lost_its_label_is_a_conflict_of_names_and_no_endless_loop():
+    async def story(world: World) -> None:
+        world.cluster.change((PODS, "ns", "j-w-0"), lambda raw: raw["metadata"]["labels"].clear())
+        # A watch by label tells of it as of a deletion.
+        world.operator.engine.pods.store.forget_absent([("ns", "j-w-1")], version=10**9, namespace=None)
+        before = world.operator.engine.passes
+        await world.catch_up(0)
+        job = world.job
+        assert job is not None and job["status"]["state"]["reason"] == "NameConflict"
+        assert "has lost its label" in job["status"]["state"]["message"]
+        assert world.operator.queue.next_due() > world.cluster.now
+        assert world.operator.engine.passes == before
+
+    begin(two, story)
+
+
+def test_a_group_that_a_finalizer_holds_is_waited_for():
+    async def story(world: World) -> None:
+        (group,) = world.cluster.all(PODGROUPS)
+        key = (PODGROUPS, "ns", group["metadata"]["name"])
+        world.cluster.change(key, lambda raw: raw["metadata"].update(finalizers=["x"]))
+        world.command(2)
+        for _ in range(20):
+            world.end_termination(0)
+            await world.catch_up(0)
+        job = world.job
+        assert job is not None and job["status"]["state"]["message"].endswith("is not gone yet")
+        world.cluster.finish(key)
+        await world.settle()
+        assert world.phase == "Pending"
+
+    begin(two, story, volcano=True)
+
+
+def test_pods_that_the_watch_does_not_show_yet_are_no_evictions():
+    """The status of a Job can be newer than what the watch of Pods has told so far."""
+
+    async def story(world: World) -> None:
+        operator = world._start()
+        store = operator.engine.pods.store
+        store.forget_absent([], version=10**9, namespace=None)
+        operator.engine._memories.clear()
+        world.operator = operator
+        await world.catch_up(0)
+        assert world.phase == "Running"
+        await world.settle()
+
+    world = begin(two.policy("PodEvicted", "RestartJob"), story)
+    assert world.phase == "Running"
+    assert world.job is not None and "retryCount" not in world.job["status"]
+
+
+def test_pods_that_vanished_while_no_operator_was_there_are_evictions():
+    async def story(world: World) -> None:
+        world.cluster.delete((PODS, "ns", "j-w-1"), grace=False)
+        world.laws.open.clear()
+        world.laws.open.append(Incident("gone", "w", 1))
+        world.operator = world._start()
+        await world.settle()
+
+    world = begin(two.policy("PodEvicted", "RestartJob"), story)
+    assert world.job is not None and world.job["status"]["retryCount"] == 1
+
+
+def test_a_job_of_the_same_name_waits_for_the_pods_of_the_old_one():
+    async def story(world: World) -> None:
+        old: Raw = dict(world.cluster.objects[KEY])
+        world.cluster.delete(KEY)
+        fresh = {**old, "metadata": {"name": "j"}}
+        fresh.pop("status")
+        world.cluster.create(JOBS, fresh)
+        world.cluster.collect_garbage()
+        await world.catch_up(0)
+        job = world.job
+        assert job is not None and job["status"]["state"]["reason"] == "OldPodsTerminating"
+        world.job_uid = job["metadata"]["uid"]
+        await world.settle()
+        assert {p["metadata"]["ownerReferences"][0]["uid"] for p in world.cluster.all(PODS)} == {world.job_uid}
+
+    begin(two, story)
