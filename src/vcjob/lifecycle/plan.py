@@ -191,7 +191,8 @@ def _plan_finished(snapshot: Snapshot, census: Census) -> Plan:
     if stage:
         return Plan(status=status, stages=(stage,))
     if not census.counters.alive and (leftover := _clean_up(snapshot)):
-        return Plan(status=_without_marks(status), stages=(leftover,), write=Write.AFTER)
+        # What comes after it, the TTL, has no event to wait for.
+        return Plan(status=_without_marks(status), stages=(leftover,), write=Write.AFTER, wake=snapshot.now)
     if not census.counters.alive:
         status = _without_marks(status)
     return _with_ttl(Plan(status=status), snapshot)

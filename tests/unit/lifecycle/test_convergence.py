@@ -26,3 +26,9 @@ def test_a_job_whose_pods_all_finished_before_the_first_look_completes_without_a
 def test_a_new_phase_is_looked_at_again_at_once(snapshot):
     made = snapshot.plan()
     assert made.status.phase is snapshot.make().phase or made.wake == NOW
+
+
+def test_the_ttl_counts_on_after_the_objects_of_the_job_are_gone():
+    ended = job().task("w", 1).spec(ttlSecondsAfterFinished=60).phase("Completed").marked("svc").plugin("svc")
+    made = ended.plan()
+    assert (len(made.stages), made.wake) == (1, NOW)
