@@ -39,6 +39,8 @@ _REFILL_S: Final = 300.0
 _REMEMBERED: Final = 4096  # series, reasons and objects each; the longest unused are forgotten
 _WAITING_MAX: Final = 1000  # series to be sent
 _ATTEMPTS_MAX: Final = 5
+_GIVE_WAY_S: Final = 10.0  # how long an Event waits for more important writes
+_LOOK_AGAIN_S: Final = 0.2
 
 
 class EventApi(Protocol):
@@ -123,13 +125,15 @@ class EventRecorder:
         *,
         instance: str,
         component: str = "vcjob-controller-manager",
+        is_busy: Callable[[], bool] = lambda: False,
         now: Callable[[], float] = steady,
     ) -> None:
-        """`instance` names this process, the Pod's name for example."""
+        """`instance` names this process, the Pod's name for example; Events give way for a while when `is_busy`."""
         self.stats = EventStats()
         self._api = api
         self._component = component
         self._instance = instance
+        self._is_busy = is_busy
         self._now = now
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
         self._reasons: OrderedDict[tuple[str, ...], _Reason] = OrderedDict()
@@ -220,6 +224,9 @@ class EventRecorder:
                         await self._wake.wait()
                 except TimeoutError:
                     pass
+                continue
+            if not self._stopping and self._is_busy() and self._now() < self._due[0][0] + _GIVE_WAY_S:
+                await asyncio.sleep(_LOOK_AGAIN_S)
                 continue
             _, _, series = heapq.heappop(self._due)
             await self._tell(series)

@@ -206,6 +206,30 @@ def test_stopping_does_not_wait_for_a_server_that_hangs() -> None:
 
 
 @pytest.mark.parametrize(
+    ("busy_for_s", "told_after_s"),
+    [
+        pytest.param(3.0, 3.0, id="until the others are through"),
+        pytest.param(60.0, 10.0, id="but not for ever"),
+    ],
+)
+def test_an_event_gives_way_to_more_important_writes(busy_for_s: float, told_after_s: float) -> None:
+    async def main(loop: SimulatedLoop) -> float:
+        api, began = MemoryEvents(), loop.time()
+        busy_until = began + busy_for_s
+        recorder = EventRecorder(api, instance="pod-0", is_busy=lambda: loop.time() < busy_until, now=loop.time)
+        task = asyncio.create_task(recorder.run())
+        recorder.record(JOB, "Normal", "R", "m")
+        while not api.events:
+            await asyncio.sleep(0.1)
+        told = loop.time() - began
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return told
+
+    assert simulate(main) == pytest.approx(told_after_s, abs=0.5)
+
+
+@pytest.mark.parametrize(
     ("message", "length"),
     [("short", 5), ("x" * 1024, 1024), ("x" * 1025, 1024), ("é" * 600, 1023)],
 )
