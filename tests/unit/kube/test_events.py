@@ -24,6 +24,7 @@ class MemoryEvents:
         self.refusals: list[ApiError] = []
         self.loses_answer = False
         self.hangs = False
+        self.told_first = asyncio.Event()
 
     async def create(self, path: str, body: dict[str, Any]) -> bytes:
         await self._call("POST")
@@ -31,6 +32,7 @@ class MemoryEvents:
         if name in self.events:
             raise AlreadyExists("there")
         self.events[name] = dict(body)
+        self.told_first.set()
         if self.loses_answer:
             self.loses_answer = False
             raise Unreachable("lost")
@@ -219,8 +221,7 @@ def test_an_event_gives_way_to_more_important_writes(busy_for_s: float, told_aft
         recorder = EventRecorder(api, instance="pod-0", is_busy=lambda: loop.time() < busy_until, now=loop.time)
         task = asyncio.create_task(recorder.run())
         recorder.record(JOB, "Normal", "R", "m")
-        while not api.events:
-            await asyncio.sleep(0.1)
+        await api.told_first.wait()
         told = loop.time() - began
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
