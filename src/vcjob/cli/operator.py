@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from .options import bind_address, option
+from .options import bind_address, namespace, option
 
 __all__ = ("operator",)
 
@@ -13,11 +13,17 @@ __all__ = ("operator",)
 @click.command()
 @option("--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Default: in-cluster, else KUBECONFIG.")
 @option("--context", help="Context of the kubeconfig; default: its current one.")
-@option("--namespace", "namespaces", multiple=True, help="Watch this namespace only; may be given several times.")
+@option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    callback=namespace,
+    help="Watch this namespace only; may be given several times.",
+)
 @option("--gang-scheduler", type=click.Choice(["none", "volcano"]), default="none", help="Who starts gangs.")
 @option("--scheduler-name", default="volcano", help="The schedulerName that means the gang scheduler.")
 @option("--leader-elect/--no-leader-elect", default=True, help="Let one of several replicas work.")
-@option("--leader-elect-namespace", help="Namespace of the Lease; default: the operator's own.")
+@option("--leader-elect-namespace", callback=namespace, help="Namespace of the Lease; default: the operator's own.")
 @option("--health-bind-address", default=":8081", callback=bind_address, help="/livez and /readyz; 0: off.")
 @option("--metrics-bind-address", default=":8080", callback=bind_address, help="/metrics; 0: off.")
 @option("--log-level", type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False), default="info")

@@ -1,12 +1,14 @@
 """What the long-running commands have in common: every option is also read from the environment."""
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-__all__ = ("bind_address", "option")
+__all__ = ("bind_address", "namespace", "option")
 
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -24,3 +26,11 @@ def bind_address(context: click.Context, parameter: click.Parameter, value: str)
         return parse_bind_address(value)
     except ValueError as error:
         raise click.BadParameter(str(error), context, parameter) from error
+
+
+def namespace(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Check one or several namespaces for click; of several equal ones the first counts."""
+    for name in (value,) if isinstance(value, str) else value or ():
+        if _LABEL.fullmatch(name) is None:
+            raise click.BadParameter(f"{name!r} is no namespace", context, parameter)
+    return tuple(dict.fromkeys(value)) if isinstance(value, tuple) else value
