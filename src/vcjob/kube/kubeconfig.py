@@ -129,7 +129,7 @@ def _load(file: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise CredentialsError(f"cannot read {file}: {error.strerror}") from error
     except yaml.YAMLError as error:
-        raise CredentialsError(f"{file} is not YAML: {error}") from error
+        raise CredentialsError(f"{file} is not YAML: {_in_one_line(error)}") from error
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -137,8 +137,18 @@ def _load(file: Path) -> Mapping[str, Any]:
     return document
 
 
-def _named(document: Mapping[str, Any], section: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for index, entry in enumerate(document.get(section) or ()):
+def _in_one_line(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"{error.problem} (line {mark.line + 1}, column {mark.column + 1})"
+    return " ".join(str(error).split())
+
+
+def _named(file: Path, document: Mapping[str, Any], section: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    entries = document.get(section) or []
+    if not isinstance(entries, list):
+        raise CredentialsError(f"{file}: {section} must be a list, not {type(entries).__name__}")
+    for index, entry in enumerate(entries):
         if isinstance(entry, dict):
             yield index, entry
 
@@ -146,9 +156,12 @@ def _named(document: Mapping[str, Any], section: str) -> Iterator[tuple[int, Map
 def _find(documents: list[tuple[Path, Mapping[str, Any]]], section: str, name: str, *, item: str) -> _Entry:
     known: list[str] = []
     for file, document in documents:
-        for index, entry in _named(document, section):
+        for index, entry in _named(file, document, section):
             if entry.get("name") == name:
-                return _Entry(file=file, field=f"{section}[{index}].{item}", values=entry.get(item) or {})
+                field, values = f"{section}[{index}].{item}", entry.get(item) or {}
+                if not isinstance(values, dict):
+                    raise CredentialsError(f"{file}: {field} must be a map, not {type(values).__name__}")
+                return _Entry(file=file, field=field, values=values)
             known.append(str(entry.get("name")))
     where = ", ".join(str(file) for file, _ in documents)
     raise CredentialsError(f"{where}: {section} has no {name!r}; it has {', '.join(known) or 'none'}")

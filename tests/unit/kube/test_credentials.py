@@ -130,7 +130,7 @@ def test_an_error_names_file_and_field(tmp_path: Path, cluster: str, user: str, 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "config is not YAML"),
+        ("{", r"config is not YAML: [^\n]* \(line 1, column 2\)$"),
         ("[1]", "config is not a kubeconfig: it holds a list"),
         ("", "current-context is not set"),
         ("current-context: x", "contexts has no 'x'; it has none"),
@@ -138,6 +138,8 @@ def test_an_error_names_file_and_field(tmp_path: Path, cluster: str, user: str, 
             "current-context: x\ncontexts: [{name: x, context: {cluster: d}}]\nclusters: [{name: c, cluster: {}}]",
             "clusters has no 'd'; it has c",
         ),
+        ("current-context: x\ncontexts: 3", "config: contexts must be a list, not int"),
+        ("current-context: x\ncontexts: [{name: x, context: [1]}]", r"contexts\[0\]\.context must be a map, not list"),
         ("current-context: x\ncontexts: [{name: x, context: {}}]", r"contexts\[0\]\.context\.cluster is not set"),
     ],
 )
