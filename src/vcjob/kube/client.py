@@ -70,6 +70,7 @@ class ApiClient:
     def __init__(self, credentials: Credentials, *, user_agent: str, observer: RequestObserver | None = None) -> None:
         self.credentials = credentials
         self.clock = ServerClock()
+        self.refused = ""  # what the server says against our credentials; empty when it takes them
         self._user_agent = user_agent
         self._observer = observer
         self._encode = msgspec.json.Encoder().encode
@@ -146,13 +147,18 @@ class ApiClient:
             answer_headers = response.headers
             if (date := answer_headers.get("Date")) is not None:
                 self.clock.observe(date, sent=sent, received=received)
+            if code != 401:
+                self.refused = ""
             if 200 <= code < 300:
                 return answer
             if code == 401 and not refused:
                 refused = True
                 await self.renew_credentials()
                 continue
-            raise error_from_response(code, answer, answer_headers.get("Retry-After"), verb, path)
+            failure = error_from_response(code, answer, answer_headers.get("Retry-After"), verb, path)
+            if code == 401:
+                self.refused = failure.message
+            raise failure
 
     async def get(self, path: str, *, params: Mapping[str, str] | None = None, timeout_s: float = 30.0) -> bytes:
         """Return the object or list at `path`."""
@@ -201,7 +207,7 @@ class ApiClient:
     async def stream(
         self, path: str, params: Mapping[str, str], *, silence_s: float = 75.0
     ) -> AsyncGenerator[list[bytes], None]:
-        """Yield the complete lines of an endless answer, as many at once as have come.
+        """Yield the complete lines of an endless answer, as many at once as have come; none when it begins.
 
         Ends when the server ends it; raises Unreachable when nothing came for `silence_s` seconds or the connection
         broke, and other ApiErrors when the server refused to start. An unfinished last line is dropped.
@@ -232,6 +238,7 @@ class ApiClient:
                     continue
                 raise error_from_response(response.status, answer, response.headers.get("Retry-After"), "WATCH", path)
             try:
+                yield []
                 async for lines in _split_lines(response.content):
                     yield lines
             finally:

@@ -122,6 +122,11 @@ class Informer(Generic[T]):
         return any(stream.missing for stream in self._streams)
 
     @property
+    def fault(self) -> str:
+        """What is wrong with the way to the server now; empty when all streams are well."""
+        return next((stream.fault for stream in self._streams if stream.fault), "")
+
+    @property
     def relists(self) -> int:
         return self.stats.relists
 
@@ -170,6 +175,7 @@ class _Stream(Generic[T]):
         self.last_heard = steady()
         self.ready = False
         self.missing = False
+        self.fault = ""
 
     async def run(self) -> None:
         attempt = 0
@@ -302,6 +308,7 @@ class _Stream(Generic[T]):
 
     def _heard(self) -> None:
         self.last_heard = steady()
+        self.fault = ""
 
     def _note(self, failure: ApiError) -> None:
         if isinstance(failure, Gone):  # an ordinary turn of things after a long silence
@@ -312,6 +319,7 @@ class _Stream(Generic[T]):
             self._heard()  # an answer, too: the kind is not there, and so nothing of it
             self._must_list = self.missing = True
             self._be_ready()
+        self.fault = failure.message
         word = f"{type(failure).__name__} {failure.reason}"
         level = logging.DEBUG if word == self._failing else logging.WARNING
         self._failing = word

@@ -6,6 +6,7 @@ Both are asked again until the answer is yes; meanwhile /readyz and the log name
 import asyncio
 import logging
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 import msgspec
@@ -14,21 +15,31 @@ from vcjob.api.names import BATCH_GROUP, BUS_GROUP, SCHEDULING_GROUP
 from vcjob.kube.client import ApiClient
 from vcjob.kube.errors import ApiError, NotFound
 
-__all__ = ("Need", "find_missing_kinds", "find_missing_rights", "list_needs", "wait_for_kinds")
+__all__ = ("Need", "Scope", "find_missing_kinds", "find_missing_rights", "list_needs", "wait_for_kinds")
 
 log = logging.getLogger(__name__)
 
 _ASK_AGAIN_S: Final = 5.0
+_QUESTIONS: Final = 16  # that are asked side by side
+
+
+class Scope(Enum):
+    """Where a right is needed."""
+
+    WATCHED = "in the namespaces that are watched"
+    CLUSTER = "in the whole cluster"
+    LEASE = "in the namespace of the Lease"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """A right that the operator uses."""
+    """A right that the operator uses; deploy/rbac grants these and no others."""
 
     group: str
     resource: str
     verbs: tuple[str, ...]
     subresource: str = ""
+    scope: Scope = Scope.WATCHED
 
     @property
     def title(self) -> str:
@@ -36,37 +47,40 @@ class Need:
         return f"{name}.{self.group}" if self.group else name
 
 
-def list_needs(*, groups: bool) -> tuple[Need, ...]:
-    """Return every right that is used; `groups` adds those for a gang scheduler's objects."""
-    needs = (
+def list_needs(*, groups: bool, elects: bool) -> tuple[Need, ...]:
+    """Return every right that is used; `groups` adds those for a gang scheduler's objects, `elects` the Lease."""
+    needs = [
         Need(group=BATCH_GROUP, resource="jobs", verbs=("get", "list", "watch", "patch", "delete")),
         Need(group=BATCH_GROUP, resource="jobs", subresource="status", verbs=("patch",)),
+        Need(group=BATCH_GROUP, resource="jobs", subresource="finalizers", verbs=("update",)),
         Need(group=BUS_GROUP, resource="commands", verbs=("list", "watch", "delete")),
         Need(group="", resource="pods", verbs=("get", "list", "watch", "create", "patch", "delete")),
-        Need(group="", resource="services", verbs=("get", "create", "patch", "delete")),
+        Need(group="", resource="services", verbs=("get", "create", "delete")),
         Need(group="", resource="configmaps", verbs=("get", "create", "patch", "delete")),
         Need(group="", resource="secrets", verbs=("get", "create", "patch", "delete")),
         Need(group="", resource="persistentvolumeclaims", verbs=("get", "create")),
         Need(group="", resource="events", verbs=("create", "patch")),
-        Need(group="networking.k8s.io", resource="networkpolicies", verbs=("get", "create", "patch", "delete")),
-    )
-    if not groups:
-        return needs
-    return (
-        *needs,
-        Need(group=SCHEDULING_GROUP, resource="podgroups", verbs=("get", "list", "watch", "create", "patch", "delete")),
-        Need(group=SCHEDULING_GROUP, resource="queues", verbs=("list", "watch")),
-        Need(group="scheduling.k8s.io", resource="priorityclasses", verbs=("list", "watch")),
-    )
-
-
-_CLUSTER_WIDE: Final = ("queues", "priorityclasses")
+        Need(group="networking.k8s.io", resource="networkpolicies", verbs=("get", "create", "delete")),
+    ]
+    if groups:
+        every, seen = ("get", "list", "watch", "create", "patch", "delete"), ("list", "watch")
+        needs += [
+            Need(group=SCHEDULING_GROUP, resource="podgroups", verbs=every),
+            Need(group=SCHEDULING_GROUP, resource="queues", verbs=seen, scope=Scope.CLUSTER),
+            Need(group="scheduling.k8s.io", resource="priorityclasses", verbs=seen, scope=Scope.CLUSTER),
+        ]
+    if elects:
+        held = ("get", "create", "update")
+        needs.append(Need(group="coordination.k8s.io", resource="leases", verbs=held, scope=Scope.LEASE))
+    return tuple(needs)
 
 
 async def find_missing_rights(
-    api: ApiClient, needs: tuple[Need, ...], *, namespaces: tuple[str, ...]
+    api: ApiClient, needs: tuple[Need, ...], *, namespaces: tuple[str, ...], lease_namespace: str = ""
 ) -> tuple[str, ...]:
     """Return what is not allowed, as `verb resource.group [in namespace]`. Raises ApiError."""
+
+    slots = asyncio.Semaphore(_QUESTIONS)
 
     async def ask(need: Need, verb: str, namespace: str) -> str | None:
         attributes = {
@@ -81,16 +95,16 @@ async def find_missing_rights(
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes},
         }
-        answer = msgspec.json.decode(await api.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body))
+        async with slots:
+            reviewed = await api.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+        answer = msgspec.json.decode(reviewed)
         if answer["status"].get("allowed"):
             return None
         return f"{verb} {need.title}" + (f" in namespace {namespace}" if namespace else "")
 
+    places = {Scope.WATCHED: namespaces or ("",), Scope.CLUSTER: ("",), Scope.LEASE: (lease_namespace,)}
     questions = [
-        ask(need, verb, namespace)
-        for need in needs
-        for verb in need.verbs
-        for namespace in (("",) if need.resource in _CLUSTER_WIDE else namespaces or ("",))
+        ask(need, verb, namespace) for need in needs for verb in need.verbs for namespace in places[need.scope]
     ]
     answers = await asyncio.gather(*questions)
     return tuple(answer for answer in answers if answer is not None)

@@ -35,15 +35,18 @@ from .metrics import Metrics
 from .observing import Observing, read_gauges
 from .preflight import find_missing_rights, list_needs, wait_for_kinds
 from .settings import OperatorSettings
-from .watching import find_dead_watcher, make_registry, make_settings
+from .watching import Watchers, make_registry, make_settings
 
 __all__ = ("run_operator",)
 
 log = logging.getLogger(__name__)
 
 _STOP_S: Final = 4.0  # from SIGTERM to the end, of which kopf takes one
-_RIGHTS_AGAIN_S: Final = 15.0
+_RIGHTS_AGAIN_S: Final = 5.0
+_DOUBT_S: Final = 30.0  # at least between two questions about rights while all are there
+_FORBIDDEN: Final = 403
 _DEAF_S: Final = 330.0  # the informers reconnect by themselves much sooner
+_QUIET_WRITES: Final = 4  # Events wait while more writes than these are under way
 _STUCK_S: Final = 300.0
 _LAG_S: Final = 10.0
 
@@ -70,6 +73,7 @@ class Operator:
         self._kopf_started = asyncio.Event()
         self._awaited: list[str] = ["starting"]  # sentences: what the start waits for
         self._missing_rights: tuple[str, ...] = ()
+        self._doubt = asyncio.Event()  # something was forbidden: perhaps a right has been taken away
         self._heartbeat = steady()
         self._identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
 
@@ -77,7 +81,7 @@ class Operator:
         """Run until told to stop; return the exit code."""
         self._catch_signals()
         agent = f"vcjob/{__version__}"
-        async with ApiClient(self._credentials, user_agent=agent, observer=self._metrics.observe_request) as api:
+        async with ApiClient(self._credentials, user_agent=agent, observer=self._observe_request) as api:
             main = asyncio.create_task(self._run(api), name="operator")
             stop = asyncio.create_task(self._stop.wait(), name="stop")
             await asyncio.wait((main, stop), return_when=asyncio.FIRST_COMPLETED)
@@ -91,6 +95,11 @@ class Operator:
         log.info("stopped")
         return 0 if self._stop.is_set() else 1
 
+    def _observe_request(self, verb: str, template: str, code: int, seconds: float) -> None:
+        self._metrics.observe_request(verb, template, code, seconds)
+        if code == _FORBIDDEN:
+            self._doubt.set()
+
     def _catch_signals(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -100,7 +109,9 @@ class Operator:
         settings = self._settings
         gang = self._make_gang()
         elector = self._make_elector(api)
-        recorder = EventRecorder(api, instance=self._identity)
+        recorder = EventRecorder(
+            api, instance=self._identity, is_busy=lambda: engine.limiter.in_flight > _QUIET_WRITES
+        )
         observing = Observing(metrics=self._metrics, recorder=recorder)
         engine = Engine(
             api,
@@ -110,15 +121,18 @@ class Operator:
             assert_leading=elector.assert_leading if elector else _always,
         )
         self._metrics.add_gauges(lambda: read_gauges(engine, elector))
+        watchers = Watchers(queues=gang.uses_groups)
         server = HealthServer(
-            live=self._live_checks(engine), ready=self._ready_checks(engine), render_metrics=self._metrics.render
+            live=self._live_checks(engine, watchers),
+            ready=self._ready_checks(engine, api, watchers),
+            render_metrics=self._metrics.render,
         )
         await server.start(health=settings.health, metrics=settings.metrics)
         stop_kopf = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._feel_pulse(), name="pulse")
-                group.create_task(self._ask_for_rights(api, gang), name="rights")
+                group.create_task(self._ask_for_rights(api, engine, gang), name="rights")
                 group.create_task(recorder.run(), name="events")
                 await wait_for_kinds(api, groups=gang.uses_groups, tell=self._awaited)
                 group.create_task(engine.watch(), name="engine watches")
@@ -143,11 +157,16 @@ class Operator:
             return VolcanoGang()
         return NoGang(gang_scheduler_name=self._settings.scheduler_name)
 
+    @property
+    def _lease_namespace(self) -> str:
+        return self._settings.leader_elect_namespace or self._credentials.namespace
+
     def _make_elector(self, api: ApiClient) -> LeaseElector | None:
         if not self._settings.leader_elect:
             return None
-        namespace = self._settings.leader_elect_namespace or self._credentials.namespace or "vcjob-system"
-        return LeaseElector(api, namespace=namespace, name="vcjob-controller-manager", identity=self._identity)
+        return LeaseElector(
+            api, namespace=self._lease_namespace, name="vcjob-controller-manager", identity=self._identity
+        )
 
     async def _work(self, engine: Engine, elector: LeaseElector | None) -> None:
         async def start() -> None:
@@ -180,23 +199,29 @@ class Operator:
             self._heartbeat = steady()
             await asyncio.sleep(1.0)
 
-    async def _ask_for_rights(self, api: ApiClient, gang: Gang) -> None:
-        """Find out which rights are missing; ask again as long as one is."""
-        needs, said = list_needs(groups=gang.uses_groups), ""
+    async def _ask_for_rights(self, api: ApiClient, engine: Engine, gang: Gang) -> None:
+        """Find out which rights are missing; ask again as long as one is, and when something was forbidden."""
+        needs = list_needs(groups=gang.uses_groups, elects=self._settings.leader_elect)
+        namespaces, lease = self._settings.namespaces, self._lease_namespace
         while True:
+            self._doubt.clear()
             try:
-                self._missing_rights = await find_missing_rights(api, needs, namespaces=self._settings.namespaces)
-                sentence = ", ".join(self._missing_rights)
-                if sentence and sentence != said:
-                    log.error("rights are missing", extra={"verbs": sentence})
-                said = sentence
-                if not sentence:
-                    return
+                missing = await find_missing_rights(api, needs, namespaces=namespaces, lease_namespace=lease)
             except ApiError as error:
                 log.warning("rights cannot be asked for", extra={"error": error.message})
-            await asyncio.sleep(_RIGHTS_AGAIN_S)
+                await asyncio.sleep(_RIGHTS_AGAIN_S)
+                continue
+            if missing and missing != self._missing_rights:
+                log.error("rights are missing", extra={"verbs": ", ".join(missing)})
+            regained, self._missing_rights = self._missing_rights and not missing, missing
+            if regained:
+                log.info("all rights are there")
+                engine.look_again()
+            await asyncio.sleep(_RIGHTS_AGAIN_S if missing else _DOUBT_S)
+            if not missing:
+                await self._doubt.wait()
 
-    def _live_checks(self, engine: Engine) -> Iterable[Check]:
+    def _live_checks(self, engine: Engine, watchers: Watchers) -> Iterable[Check]:
         def loop_lag() -> str:
             lag = steady() - self._heartbeat
             return f"the event loop has not turned for {lag:.0f} s" if lag > _LAG_S else ""
@@ -213,9 +238,6 @@ class Operator:
                     return f"nothing was heard of {informer.path} for {age:.0f} s"
             return ""
 
-        def kopf_watchers() -> str:
-            return find_dead_watcher() if self._kopf_started.is_set() else ""
-
         def passes() -> str:
             if engine.oldest_pass and (age := steady() - min(engine.oldest_pass.values())) > _STUCK_S:
                 return f"a pass has been going on for {age:.0f} s"
@@ -224,15 +246,19 @@ class Operator:
         return (
             Check(name="loop", find_fault=loop_lag),
             Check(name="watches", find_fault=watches),
-            Check(name="kopf", find_fault=kopf_watchers),
+            Check(name="kopf", find_fault=watchers.find_dead),
             Check(name="passes", find_fault=passes),
         )
 
-    def _ready_checks(self, engine: Engine) -> Iterable[Check]:
+    def _ready_checks(self, engine: Engine, api: ApiClient, watchers: Watchers) -> Iterable[Check]:
         def synced() -> str:
             informers = [i for i in (engine.pods, engine.groups) if i is not None]
             late = [i.path for i in informers if not i.synced.is_set()]
             return f"not listed yet: {', '.join(late)}" if late else ""
+
+        def server() -> str:
+            faults = (api.refused, engine.fault, *(i.fault for i in (engine.pods, engine.groups) if i is not None))
+            return next(filter(None, faults), "")
 
         return (
             Check(name="kinds", find_fault=lambda: "; ".join(self._awaited)),
@@ -240,8 +266,9 @@ class Operator:
                 name="rights",
                 find_fault=lambda: f"missing: {', '.join(self._missing_rights)}" if self._missing_rights else "",
             ),
-            Check(name="started", find_fault=lambda: "" if self._kopf_started.is_set() else "starting"),
+            Check(name="started", find_fault=watchers.find_missing),
             Check(name="synced", find_fault=synced),
+            Check(name="server", find_fault=server),
         )
 
 

@@ -5,7 +5,9 @@ annotation, no status. What the objects mean is decided elsewhere.
 """
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat
 from typing import Any
 
 import kopf
@@ -13,8 +15,18 @@ import kopf
 from vcjob.api.names import BATCH_API_VERSION, BATCH_GROUP, BUS_GROUP, JOB_KIND, SCHEDULING_GROUP
 from vcjob.controller.engine import CommandRequest, Engine
 from vcjob.kube.client import ApiClient
+from vcjob.kube.clock import steady
+from vcjob.kube.errors import ApiError
 
-__all__ = ("WatchedKind", "find_dead_watcher", "make_registry", "make_settings", "read_command")
+__all__ = (
+    "WatchedKind",
+    "Watchers",
+    "make_registry",
+    "make_settings",
+    "read_command",
+)
+
+log = logging.getLogger(__name__)
 
 WatchedKind = tuple[str, str, str]
 """Group, version and plural."""
@@ -26,6 +38,8 @@ PRIORITY_CLASSES: WatchedKind = ("scheduling.k8s.io", "v1", "priorityclasses")
 
 _SERVER_TIMEOUT_S = 50  # a watch is renewed this often, so that a silent one is noticed within a minute
 _CLIENT_TIMEOUT_S = 60
+_RETRY_CAP_S = 10.0
+_LOGIN_PAUSE_S = 5.0  # between two logins
 
 
 class _NoDiffBase(kopf.DiffBaseStorage):
@@ -41,12 +55,20 @@ class _NoDiffBase(kopf.DiffBaseStorage):
         return None
 
 
+class _Patience:
+    """Delays between kopf's tries, in seconds, without an end: what gives up trying ends its watcher for good."""
+
+    def __iter__(self) -> Iterator[float]:
+        return chain((1.0, 2.0, 4.0), repeat(_RETRY_CAP_S))
+
+
 def make_settings() -> kopf.OperatorSettings:
     """Return kopf's settings for an operator that only listens."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False  # Events are ours, de-duplicated and limited
     settings.scanning.disabled = True  # the kinds are fixed; needs no rights on CRDs and namespaces
     settings.persistence.diffbase_storage = _NoDiffBase()
+    settings.networking.error_backoffs = _Patience()
     settings.watching.server_timeout = _SERVER_TIMEOUT_S
     settings.watching.client_timeout = _CLIENT_TIMEOUT_S
     settings.watching.connect_timeout = 10.0
@@ -61,10 +83,18 @@ def make_registry(engine: Engine, api: ApiClient, *, watch_queues: bool) -> kopf
     """Return the handlers."""
     registry = kopf.OperatorRegistry()
 
+    last_login = -_LOGIN_PAUSE_S
+
     @kopf.on.login(registry=registry)
     async def login(**_: Any) -> kopf.AiohttpSession:
-        # kopf asks again after a 401, so the credentials are renewed rather than given a second time.
-        await api.renew_credentials()
+        # kopf asks again after a 401, at once and for ever, and its watchers end when there is no answer.
+        nonlocal last_login
+        await asyncio.sleep(last_login + _LOGIN_PAUSE_S - steady())
+        last_login = steady()
+        try:
+            await api.renew_credentials()
+        except ApiError as error:
+            log.warning("credentials cannot be renewed", extra={"error": error.message})
         return kopf.AiohttpSession(server=api.credentials.server, aiohttp_session=api.lend_session())
 
     def on_event(kind: WatchedKind, take: Callable[[str, dict[str, Any]], None]) -> None:
@@ -115,12 +145,26 @@ def read_command(raw: dict[str, Any]) -> CommandRequest | None:
     )
 
 
-def find_dead_watcher() -> str:
-    """Return a sentence when a watcher of kopf is no more; its task can end without a word.
+class Watchers:
+    """The tasks in which kopf watches; one of them can end without a word."""
 
-    Looks at the tasks of the running loop; to be called once kopf has been up for a moment.
-    """
-    names = {task.get_name() for task in asyncio.all_tasks()}
-    if any(name.startswith("watcher for jobs") for name in names):
-        return ""
-    return "kopf's watcher of jobs has ended"
+    def __init__(self, *, queues: bool) -> None:
+        """`queues` adds the kinds that a gang scheduler's Jobs refer to."""
+        self._awaited = {plural for _, _, plural in (JOBS, COMMANDS, *((QUEUES, PRIORITY_CLASSES) if queues else ()))}
+        self._seen: set[str] = set()
+
+    def find_missing(self) -> str:
+        """Return a sentence when one has not begun yet."""
+        missing = self._awaited - self._seen - self._running()
+        return f"not watched yet: {', '.join(sorted(missing))}" if missing else ""
+
+    def find_dead(self) -> str:
+        """Return a sentence when one has ended."""
+        running = self._running()
+        dead = self._seen - running
+        self._seen |= running
+        return f"the watch of {', '.join(sorted(dead))} has ended" if dead else ""
+
+    def _running(self) -> set[str]:
+        names = [task.get_name() for task in asyncio.all_tasks()]
+        return {plural for plural in self._awaited if any(n.startswith(f"watcher for {plural}.") for n in names)}
