@@ -10,6 +10,7 @@ from typing import Any, Final
 from vcjob.api.job import Job
 from vcjob.api.quantity import InvalidQuantity, parse_quantity
 
+from .defaulting import effective_job
 from .names import check_pod_names
 from .problem import Problem, Severity
 from .raw import integer, items, mapping
@@ -65,7 +66,8 @@ def _check_fixed(old: Raw, new: Raw) -> Iterator[Problem]:
         message = f"job updates may not add or remove tasks; there were {count[0]}"
         yield Problem(field="spec.tasks", value=count[1], message=message)
         return
-    path = _difference(_fixed(before), _fixed(after), path="spec")
+    # Whoever applies a manifest again leaves out what the webhook has filled in.
+    path = _difference(_fixed(_effective(old)), _fixed(_effective(new)), path="spec")
     if path is not None:
         message = (
             "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` and "
@@ -80,6 +82,10 @@ def _check_names(old: Raw, job: Job) -> Iterator[Problem]:
     for index, task in enumerate(job.spec.tasks):
         if task.replicas > (integer(before[index], "replicas") or 0 if index < len(before) else 0):
             yield from check_pod_names(job, task, index=index)
+
+
+def _effective(raw: Raw) -> Mapping[str, Any]:
+    return mapping(effective_job(raw), "spec")
 
 
 def _fixed(spec: Mapping[str, Any]) -> Raw:

@@ -48,6 +48,11 @@ def test_labels_of_a_job_that_is_broken_stay_writable_without_a_word():
     assert judge_change(broken, labelled) == Verdict()
 
 
+def test_a_manifest_without_the_defaults_can_be_applied_again_and_scaled():
+    bare = job().tasks(task("a", 3), task("b")).make()
+    assert judge_change(STORED, {**STORED, "spec": {**STORED["spec"], "tasks": bare["spec"]["tasks"]}}) == Verdict()
+
+
 def test_a_change_of_the_queue_is_refused():
     moved = {**STORED, "spec": {**STORED["spec"], "queue": "other"}}
     assert "job updates may not change fields other than" in judge_change(STORED, moved).denial
