@@ -1,0 +1,67 @@
+"""The schema of the values: what it refuses, and that it knows every value there is."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft7Validator
+from tests.unit.deploy.chart import CHART, KUBE_VERSION, VALUES, helm
+
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+
+
+def default_values() -> Any:
+    """Return values.yaml."""
+    return yaml.safe_load((CHART / "values.yaml").read_text())
+
+
+@pytest.mark.parametrize("path", sorted(VALUES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_good_values_pass(path: Any) -> None:
+    Draft7Validator(SCHEMA).validate(yaml.safe_load(path.read_text()))
+
+
+def test_the_defaults_pass_and_name_every_value_of_the_schema() -> None:
+    Draft7Validator.check_schema(SCHEMA)
+    Draft7Validator(SCHEMA).validate(default_values())
+
+    def names(schema: Any, values: Any, at: str) -> list[str]:
+        if not isinstance(values, dict) or "properties" not in schema:
+            return []
+        missing = [f"{at}.{key}" for key in schema["properties"] if key not in values]
+        return missing + [
+            name for key, part in schema["properties"].items() for name in names(part, values.get(key), f"{at}.{key}")
+        ]
+
+    free = (".global", ".resources.claims", ".webhook.resources.claims")
+    assert [name for name in names(SCHEMA, default_values(), "") if name not in free] == []
+
+
+@pytest.mark.parametrize(
+    ("assignment", "named"),
+    [
+        pytest.param("gangScheduler=kueue", "gangScheduler", id="an unknown gang scheduler"),
+        pytest.param("logLevel=verbose", "logLevel", id="an unknown log level"),
+        pytest.param("replcas=3", "replcas", id="a misspelt value"),
+        pytest.param("webhook.replica=3", "replica", id="a misspelt value further down"),
+        pytest.param("replicas=two", "replicas", id="a word for a number"),
+        pytest.param("webhook.replicas=0", "webhook", id="no webhook although it is on"),
+        pytest.param("webhook.timeoutSeconds=60", "timeoutSeconds", id="more seconds than the API server waits"),
+        pytest.param("imagePullPolicy=Sometimes", "imagePullPolicy", id="an unknown pull policy"),
+        pytest.param("watchNamespaces={Team_A}", "watchNamespaces", id="no name of a namespace"),
+        pytest.param("image.digest=latest", "digest", id="a tag for a digest"),
+        pytest.param("extraArgs={debug}", "extraArgs", id="an argument without dashes"),
+        pytest.param("podDisruptionBudget.maxUnavailable=half", "maxUnavailable", id="a word for a share"),
+    ],
+)
+def test_helm_refuses_bad_values_and_names_them(assignment: str, named: str) -> None:
+    done = helm("template", "vcjob", str(CHART), f"--kube-version={KUBE_VERSION}", "--set", assignment)
+    assert done.returncode != 0
+    assert named in done.stderr
+    assert "values don't meet the specifications of the schema" in done.stderr
+
+
+def test_every_value_is_explained_or_speaks_for_itself() -> None:
+    """Each block of values.yaml has a comment, for people who read nothing else."""
+    lines = (CHART / "values.yaml").read_text().splitlines()
+    assert sum(line.lstrip().startswith("# --") for line in lines) >= 30
