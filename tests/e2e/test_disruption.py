@@ -87,7 +87,7 @@ def test_a_drained_node_restarts_the_job_as_its_policy_says(
     assert node not in {pod["spec"]["nodeName"] for pod in again.values()}
     moved = kubectl.wait_for_phase("moved", "Running")
     assert moved["status"]["retryCount"] == 1
-    assert "evicted" in kubectl.events("moved").lower()
+    assert "EvictionByEvictionAPI" in kubectl.events("moved")
     release.wait_until_ready()
 
 

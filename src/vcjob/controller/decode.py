@@ -195,7 +195,7 @@ def _slim_pod(raw: _Pod) -> Pod:
         ready=phase == RUNNING and bool(containers) and all(c.ready for c in containers),
         restarts=sum(c.restart_count for c in containers) + sum(c.restart_count for c in inits),
         exits=_exits(raw) if phase == FAILED else (),
-        reason=_word(status.reason),
+        reason=_word(status.reason or _disruption(status)),
         detail=_detail(status) if phase == PENDING else "",
         since=_since(status, phase) if phase in (FAILED, SUCCEEDED) else None,
         evicted_at=float(evicted) if evicted and evicted.replace(".", "", 1).isdigit() else None,
@@ -219,6 +219,12 @@ def _exits(raw: _Pod) -> tuple[Exit, ...]:
         if c.state and c.state.terminated and c.name not in sidecars
     ]
     return tuple(out)
+
+
+def _disruption(status: _PodStatus) -> str:
+    """Return who took the Pod away (`EvictionByEvictionAPI`, `PreemptionByScheduler`); empty when nobody says so."""
+    told = (c.reason for c in status.conditions or () if c.type == "DisruptionTarget" and c.status == "True")
+    return next(told, "")
 
 
 def _detail(status: _PodStatus) -> str:

@@ -48,7 +48,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ready: bool = False
     restarts: int = 0  # of all containers together
     exits: tuple[Exit, ...] = ()
-    reason: str = ""  # status.reason: "Evicted", "NodeLost"
+    reason: str = ""  # "Evicted", "NodeLost"; of a Pod that was taken away: "EvictionByEvictionAPI"
     detail: str = ""  # why it does not start: "ErrImagePull", "Unschedulable"
     since: float | None = None  # when it entered its phase, as far as its status tells
     evicted_at: float | None = None  # it replaces a Pod that was evicted then
