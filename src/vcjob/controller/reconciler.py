@@ -7,7 +7,6 @@ what the status says is the plan's.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from vcjob.api.job import Phase
@@ -121,7 +120,8 @@ class Reconciler:
             if command is not None:
                 # Only now: it has been deleted, so a pass that fails before this point must find it again.
                 memory.commands.pop(0)
-                made = self._answer_command(record, made)
+                in_vain = [note for note in made.events if note.reason == "ActionIgnored"]
+                self._announce(record, memory, (*in_vain, *memory.told))
             report = await self._run_stages(record, memory, made)
             if report.refusals:
                 retry = self._hold(record, memory, report.refusals)
@@ -143,13 +143,6 @@ class Reconciler:
             status = record.status
             restart = Restart.read(status.controlled.get(RESTART_KEY))
             memory.removed = {k: v for k, v in memory.removed.items() if not is_settled(v[0], status, restart)}
-
-    def _answer_command(self, record: JobRecord, made: Plan) -> Plan:
-        """Tell at once that a Command was in vain; return the plan without that Event."""
-        for note in made.events:
-            if note.reason == "ActionIgnored":
-                self._observer.event(record, note)
-        return replace(made, events=tuple(note for note in made.events if note.reason != "ActionIgnored"))
 
     def _snapshot(self, record: JobRecord, memory: JobMemory, command: Command | None) -> Snapshot:
         queue = self._around.queue_of(record.revision.job.spec.queue)

@@ -16,7 +16,7 @@ from .census import Census, after_kill, take_census
 from .members import mark_key, plan_members
 from .outcome import NOTHING, EventNote, Plan, Write, earliest, with_counters
 from .pod import Pod
-from .policies import Decision, Verdict, decide
+from .policies import COMMAND_ISSUED, Decision, Verdict, decide
 from .restart import RESTART_KEY, Restart, restart_delay
 from .snapshot import Snapshot
 from .status import Status, format_time
@@ -42,7 +42,8 @@ def plan(snapshot: Snapshot) -> Plan:
     causes = find_causes(snapshot, census)
     verdict = decide(snapshot, causes)
     if verdict.decision:
-        return _plan_decision(snapshot, census, verdict.decision)
+        decided = _plan_decision(snapshot, census, verdict.decision)
+        return replace(decided, events=(*decided.events, *_tell_ignored(verdict)))
     return _explain(_plan_phase(snapshot, census, verdict), snapshot, verdict, causes)
 
 
@@ -103,7 +104,7 @@ def _plan_decision(snapshot: Snapshot, census: Census, decision: Decision) -> Pl
             message=f"Start to execute action {decision.action} : {decision.message}",
         )
     ]
-    if snapshot.command is not None:
+    if decision.reason == COMMAND_ISSUED:
         note = f"Start to execute command {decision.action}, and clean it up to make sure it is executed only once"
         events.insert(0, EventNote(type="Normal", reason="CommandIssued", message=note))
     return Plan(
@@ -281,13 +282,14 @@ def _without_marks(status: Status) -> Status:
     return replace(status, controlled=kept)
 
 
+def _tell_ignored(verdict: Verdict) -> list[EventNote]:
+    return [EventNote(type="Warning", reason="ActionIgnored", message=text, standing=True) for text in verdict.ignored]
+
+
 def _explain(made: Plan, snapshot: Snapshot, verdict: Verdict, causes: Iterable[Cause] = ()) -> Plan:
     """Add what was said about policies, plugins and Commands, and the timers."""
     events = list(made.events)
-    standing = snapshot.command is None
-    events += [
-        EventNote(type="Warning", reason="ActionIgnored", message=text, standing=standing) for text in verdict.ignored
-    ]
+    events += _tell_ignored(verdict)
     told: set[tuple[str, float, str]] = set()
     for waiting in verdict.pending:
         after = Duration(nanoseconds=round(waiting.delay * 10**9))

@@ -13,7 +13,9 @@ from .revision import CompiledPolicy
 from .snapshot import Snapshot
 from .transitions import Rule, Scope, find_rule
 
-__all__ = ("Decision", "Pending", "Verdict", "decide")
+__all__ = ("COMMAND_ISSUED", "Decision", "Pending", "Verdict", "decide")
+
+COMMAND_ISSUED: Final = "CommandIssued"  # reason of a decision that no policy made
 
 _TARGETED: Final = (Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION)
 
@@ -64,8 +66,16 @@ def decide(snapshot: Snapshot, causes: Iterable[Cause]) -> Verdict:
     Of several causes that are due the oldest decides; targeted restarts that are due at the same time become one. A
     cause whose action means nothing in this phase is passed over.
     """
-    if snapshot.command is not None:
-        return _decide_command(snapshot)
+    if snapshot.command is None:
+        return _decide_policies(snapshot, causes)
+    commanded = _decide_command(snapshot)
+    if commanded.decision is not None:
+        return commanded
+    verdict = _decide_policies(snapshot, causes)
+    return replace(verdict, ignored=(*commanded.ignored, *verdict.ignored))
+
+
+def _decide_policies(snapshot: Snapshot, causes: Iterable[Cause]) -> Verdict:
     due: list[_Due] = []
     later: list[Pending] = []
     ignored: list[str] = []
@@ -109,7 +119,7 @@ def _decide_command(snapshot: Snapshot) -> Verdict:
     if rule.to is Phase.RESTARTING and not _widens(snapshot, restart):
         return _in_vain(f"Command {command.name} asks for {action}, but all Pods are being restarted already")
     return Verdict(
-        decision=Decision(action=action, rule=rule, reason="CommandIssued", message=message, restart=restart),
+        decision=Decision(action=action, rule=rule, reason=COMMAND_ISSUED, message=message, restart=restart),
         pending=(),
         ignored=(),
     )

@@ -243,3 +243,11 @@ def test_many_delayed_actions_are_one_event():
 def test_an_event_that_a_plan_repeats_says_so():
     snapshot = delayed.policy("PodFailed", "AbortJob", timeout="1m").pod(failed("w", 0, since=NOW), running("w", 1))
     assert [note.standing for note in snapshot.plan().events] == [True]
+
+
+def test_a_command_in_vain_leaves_policies_and_their_timers_as_they_are():
+    snapshot = delayed.policy("PodFailed", "AbortJob", timeout="2m").pod(failed("w", 0, since=NOW), running("w", 1))
+    made = snapshot.command("ResumeJob").plan()
+    assert (made.wake, [note.reason for note in made.events]) == (NOW + 120, ["ActionIgnored", "ExecuteAction"])
+    made = snapshot.at(120).command("ResumeJob").plan()
+    assert (action(made), [note.reason for note in made.events]) == ("AbortJob", ["ExecuteAction", "ActionIgnored"])
