@@ -20,6 +20,7 @@ __all__ = ("Need", "Scope", "find_missing_kinds", "find_missing_rights", "list_n
 log = logging.getLogger(__name__)
 
 _ASK_AGAIN_S: Final = 5.0
+_ANSWER_S: Final = 10.0
 _QUESTIONS: Final = 16  # that are asked side by side
 
 
@@ -118,7 +119,7 @@ async def find_missing_kinds(api: ApiClient, *, groups: bool) -> tuple[str, ...]
     missing = []
     for (group, version), plurals in wanted.items():
         try:
-            answer = msgspec.json.decode(await api.get(f"/apis/{group}/{version}"))
+            answer = msgspec.json.decode(await api.get(f"/apis/{group}/{version}", timeout_s=_ANSWER_S))
             served = {resource["name"] for resource in answer.get("resources", ())}
         except NotFound:
             served = set()

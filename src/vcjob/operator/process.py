@@ -109,9 +109,7 @@ class Operator:
         settings = self._settings
         gang = self._make_gang()
         elector = self._make_elector(api)
-        recorder = EventRecorder(
-            api, instance=self._identity, is_busy=lambda: engine.limiter.in_flight > _QUIET_WRITES
-        )
+        recorder = EventRecorder(api, instance=self._identity, is_busy=lambda: engine.limiter.in_flight > _QUIET_WRITES)
         observing = Observing(metrics=self._metrics, recorder=recorder)
         engine = Engine(
             api,
@@ -138,7 +136,6 @@ class Operator:
                 group.create_task(engine.watch(), name="engine watches")
                 kopf_task = group.create_task(self._run_kopf(engine, api, gang, stop_kopf), name="kopf")
                 await self._kopf_started.wait()
-                self._catch_signals()  # kopf has put its own handlers there, and would end before the engine
                 work = group.create_task(self._work(engine, elector), name="work")
                 try:
                     await asyncio.wait((work, kopf_task), return_when=asyncio.FIRST_COMPLETED)
@@ -182,7 +179,8 @@ class Operator:
             await elector.run(start, stop)
 
     async def _run_kopf(self, engine: Engine, api: ApiClient, gang: Gang, stop: asyncio.Event) -> None:
-        await kopf.operator(
+        others = asyncio.all_tasks()
+        tasks = await kopf.spawn_tasks(
             registry=make_registry(engine, api, watch_queues=gang.uses_groups),
             settings=make_settings(),
             standalone=True,
@@ -191,6 +189,9 @@ class Operator:
             ready_flag=self._kopf_started,
             stop_flag=stop,
         )
+        # kopf has just put its own handlers there, and would end before the engine, or in the midst of its start.
+        self._catch_signals()
+        await kopf.run_tasks(tasks, ignored=others)
 
     # Health
 

@@ -45,19 +45,18 @@ class Door:
 @asynccontextmanager
 async def open_door(kubeconfig: Path, *, folder: Path) -> AsyncIterator[Door]:
     """Listen on loopback for what `Door.kubeconfig` leads to the server of `kubeconfig`."""
-    config = yaml.safe_load(kubeconfig.read_text())
-    cluster = config["clusters"][0]["cluster"]
-    context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
     port = free_port()
-    server = cluster["server"]
-    config["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{port}"}
     door = Door(kubeconfig=folder / f"door-{port}.kubeconfig")
-    door.kubeconfig.write_text(yaml.safe_dump(config))
+    server, context = _redirect(kubeconfig, door.kubeconfig, port=port)
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=context, limit=0), timeout=aiohttp.ClientTimeout(total=None)
     ) as session:
         app = web.Application(client_max_size=16 * 1024 * 1024)
-        app.router.add_route("*", "/{path:.*}", lambda request: _pass(request, door, session=session, server=server))
+
+        async def pass_on(request: web.Request) -> web.StreamResponse:
+            return await _pass(request, door, session=session, server=server)
+
+        app.router.add_route("*", "/{path:.*}", pass_on)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", port).start()
@@ -65,6 +64,16 @@ async def open_door(kubeconfig: Path, *, folder: Path) -> AsyncIterator[Door]:
             yield door
         finally:
             await runner.cleanup()
+
+
+def _redirect(given: Path, made: Path, *, port: int) -> tuple[str, ssl.SSLContext]:
+    """Write a kubeconfig that leads to the port; return the server that the given one leads to, and how to trust it."""
+    config = yaml.safe_load(given.read_text())
+    cluster = config["clusters"][0]["cluster"]
+    config["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{port}"}
+    made.write_text(yaml.safe_dump(config))
+    authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+    return cluster["server"], ssl.create_default_context(cadata=authority)
 
 
 async def _pass(request: web.Request, door: Door, *, session: aiohttp.ClientSession, server: str) -> web.StreamResponse:
