@@ -16,7 +16,7 @@ from .counters import Counters
 from .dependencies import count_ready, find_unready
 from .ending import Ending, decide_ending
 from .outcome import EventNote, Plan, Write, with_counters
-from .pod import PENDING, Pod
+from .pod import FAILED, PENDING, Pod
 from .policies import Verdict
 from .revision import PluginObject
 from .snapshot import Snapshot
@@ -114,15 +114,20 @@ def decide_phase(
     if snapshot.phase is Phase.RUNNING and (
         ending := decide_ending(snapshot.revision.job.spec, counters, min_available=minimum)
     ):
-        return _enter_ending(status, ending, now=now)
+        return _enter_ending(status, ending, pods=pods, now=now)
     message = f"{counters.running} of {total} Pods run, {counters.succeeded} succeeded, {counters.failed} failed"
     if wait:
         return status.enter(Phase.RUNNING, reason=wait.reason, message=f"{message}; {wait.message}", now=now)
     return status.enter(Phase.RUNNING, reason="PodsRunning", message=message, now=now)
 
 
-def _enter_ending(status: Status, ending: Ending, *, now: float) -> Status:
-    return status.enter(ending.phase, reason=ending.reason, message=ending.message, now=now)
+def _enter_ending(status: Status, ending: Ending, *, pods: tuple[Pod, ...], now: float) -> Status:
+    message = ending.message
+    if ending.phase is Phase.FAILED and (failed := [pod for pod in pods if pod.phase == FAILED]):
+        # Of many, the first to fail is the one to look at; the others often fail because of it.
+        first = min(failed, key=lambda pod: (pod.since if pod.since is not None else now, pod.task, pod.index))
+        message = f"{message}; pod {first.name} {first.describe_failure()}"
+    return status.enter(ending.phase, reason=ending.reason, message=message, now=now)
 
 
 def _pending_text(counters: Counters, *, minimum: int, total: int, pods: tuple[Pod, ...]) -> tuple[str, str]:

@@ -359,3 +359,10 @@ def test_a_task_that_has_started_once_does_not_wait_again():
 def test_a_new_job_of_the_same_name_does_not_count_the_old_ones_pods():
     made = new.pod(running("w", 0, owner_uid="old"), running("w", 1, owner_uid="old")).plan()
     assert (made.status.running, made.status.phase) == (0, Phase.PENDING)
+
+
+def test_a_failed_job_names_the_pod_that_failed_first_and_how():
+    pods = [failed("w", 0, code=137, since=NOW - 1), failed("w", 1, code=2, since=NOW - 5)]
+    made = new.running().pod(*pods).plan()
+    assert made.status.phase is Phase.FAILED
+    assert made.status.message.endswith("; pod " + pods[1].name + " failed: container main ended with exit code 2")
