@@ -1,11 +1,12 @@
 """The files of examples/, made to fit a small cluster that reaches no registry.
 
-Three things change and nothing else does: images become `vcjob-e2e:1` (tests/e2e/image, with the real frameworks and with
-the few programs that the articles' own images bring), resources are dropped, since the nodes of a test share two cores
-and have no GPU, and Pods get two seconds to stop instead of thirty. Commands, names, plugins, policies and volumes stay
-to the letter.
+Three things change and nothing else does: images become `vcjob-e2e:1` (tests/e2e/image, with the real frameworks and the
+few programs that the articles' own images bring), resources are dropped, since the nodes of a test share two cores and
+have no GPU, and Pods get two seconds to stop instead of thirty. Commands, names, plugins, policies and volumes stay to
+the letter.
 """
 
+import json
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +31,8 @@ IMAGES: Final = {
 
 def read_example(name: str) -> dict[str, Any]:
     """Return the Job of an example with images that are on the nodes. Raises KeyError for an unknown image."""
-    job: dict[str, Any] = yaml.safe_load((EXAMPLES / name).read_text())
+    # Through JSON, so that two tasks with one YAML anchor have two templates.
+    job: dict[str, Any] = json.loads(json.dumps(yaml.safe_load((EXAMPLES / name).read_text())))
     for task in job["spec"]["tasks"]:
         spec = task["template"]["spec"]
         spec.setdefault("terminationGracePeriodSeconds", 2)
