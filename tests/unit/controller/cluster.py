@@ -1,4 +1,4 @@
-"""An API server in memory, as far as the controller needs one: versions, status subresource, graceful deletion, watches.
+"""An API server in memory, as far as the controller needs one: versions, status, graceful deletion, watches.
 
 What happens in it is decided by the test: Pods live and die only when `Cluster` is told so. Every write of the operator
 passes `SimApi`, which can let the process die between any two of them.
