@@ -1,9 +1,9 @@
 """The files of examples/, made to fit a small cluster that reaches no registry.
 
-Three things change and nothing else does: images become `vcjob-e2e:1` (tests/e2e/image, with the real frameworks and the
-few programs that the articles' own images bring), resources are dropped, since the nodes of a test share two cores and
-have no GPU, and Pods get two seconds to stop instead of thirty. Commands, names, plugins, policies and volumes stay to
-the letter.
+Three things change and nothing else does: images become `vcjob-e2e:1` (tests/e2e/image, with the real frameworks and
+the few programs that the articles' own images bring), resources are dropped, since the nodes of a test share two cores
+and have no GPU, and Pods get two seconds to stop instead of thirty. Commands, names, plugins, policies and volumes
+stay to the letter.
 """
 
 import json
