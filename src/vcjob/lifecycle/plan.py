@@ -63,6 +63,9 @@ def _held(made: Plan, snapshot: Snapshot) -> Plan:
     if hold is None or not hold.deletion or not made.stages:
         return made
     status = _waiting(made.status or snapshot.status, hold.message.replace(_WAIT_MARK, " / "))
+    # What was to be removed is still there, and only its mark tells the next process so.
+    marks = {key: value for key, value in snapshot.status.controlled.items() if key.startswith(mark_key(""))}
+    status = replace(status, controlled={**marks, **status.controlled})
     return replace(made, status=status, stages=(), write=Write.REPLAN, wake=hold.until)
 
 
@@ -218,7 +221,7 @@ def _impossible(snapshot: Snapshot, census: Census) -> str:
 
 
 def _plan_failure(snapshot: Snapshot, census: Census, message: str) -> Plan:
-    made = _conclude(snapshot, census, Phase.FAILED, reason="InvalidSpec", message=message)
+    made = _held(_conclude(snapshot, census, Phase.FAILED, reason="InvalidSpec", message=message), snapshot)
     return replace(made, events=(EventNote(type="Warning", reason="InvalidSpec", message=message),))
 
 
@@ -226,7 +229,7 @@ def _finish_if_ended(snapshot: Snapshot, census: Census, members: Plan) -> Plan:
     status = members.status
     if status is None or status.phase is None or not status.phase.is_finished:
         return members
-    return _conclude(snapshot, census, status.phase, reason=status.reason, message=status.message)
+    return _held(_conclude(snapshot, census, status.phase, reason=status.reason, message=status.message), snapshot)
 
 
 def _conclude(snapshot: Snapshot, census: Census, phase: Phase, *, reason: str, message: str) -> Plan:

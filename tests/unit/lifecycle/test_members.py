@@ -290,6 +290,18 @@ def test_a_refused_deletion_is_not_tried_again_before_its_time(snapshot):
     assert snapshot.plan().stages
 
 
+def test_an_end_is_told_though_the_cleaning_up_is_refused_and_what_is_left_stays_marked():
+    ended = new.plugin("svc").running().marked("svc").pod(succeeded("w", 0), succeeded("w", 1))
+    assert ended.plan().stages
+    held = ended.hold("ApiServerBusy", deletion=True).plan()
+    assert (held.stages, held.status.phase, held.wake) == ((), Phase.COMPLETED, NOW + 10)
+    assert held.status.controlled == {"plugin-svc": "svc"}
+    after = ended.phase("Completed")
+    assert after.hold("ApiServerBusy", deletion=True).plan().status.controlled == {"plugin-svc": "svc"}
+    assert after.plan().stages
+    assert after.plan().status.controlled == {}
+
+
 @pytest.mark.parametrize("phase", ["Pending", "Restarting"])
 def test_what_can_never_run_fails_with_the_reason(phase):
     made = new.plugin("nope").phase(phase).plan()
