@@ -185,17 +185,19 @@ class ApiClient:
         path: str,
         *,
         uid: str | None = None,
+        resource_version: str | None = None,
         grace_period_s: int | None = None,
         propagation: str | None = None,
     ) -> bytes:
-        """Delete the object at `path`, with `uid` only if it is that very one (else Conflict).
+        """Delete the object at `path`; with `uid` and `resource_version` only if it is that very one (else Conflict).
 
         Returns the object as it was last, or a Status. That an object comes back does not mean that it is still there:
         Pods always do. It is gone when its deletionGracePeriodSeconds is 0 and it has no finalizers.
         """
         options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
-        if uid is not None:
-            options["preconditions"] = {"uid": uid}
+        conditions = {"uid": uid, "resourceVersion": resource_version}
+        if conditions := {name: value for name, value in conditions.items() if value is not None}:
+            options["preconditions"] = conditions
         if grace_period_s is not None:
             options["gracePeriodSeconds"] = grace_period_s
         if propagation is not None:

@@ -126,14 +126,19 @@ class EventRecorder:
         instance: str,
         component: str = "vcjob-controller-manager",
         is_busy: Callable[[], bool] = lambda: False,
+        may_write: Callable[[], bool] = lambda: True,
         now: Callable[[], float] = steady,
     ) -> None:
-        """`instance` names this process, the Pod's name for example; Events give way for a while when `is_busy`."""
+        """`instance` names this process, the Pod's name for example.
+
+        Events give way for a while when `is_busy`, and are dropped when not `may_write`.
+        """
         self.stats = EventStats()
         self._api = api
         self._component = component
         self._instance = instance
         self._is_busy = is_busy
+        self._may_write = may_write
         self._now = now
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
         self._reasons: OrderedDict[tuple[str, ...], _Reason] = OrderedDict()
@@ -249,6 +254,10 @@ class EventRecorder:
         if series.created and series.attempts == 0 and not self._stopping and not self._allow(subject, now):
             # Late is enough for a count.
             heapq.heappush(self._due, (now + _REFILL_S, next(self._order), series))
+            return
+        if not self._may_write():
+            series.waiting = False
+            self.stats.dropped += 1
             return
         series.waiting, series.sent_at = False, now  # before the request: what comes meanwhile is told later
         try:

@@ -42,6 +42,7 @@ __all__ = ("run_operator",)
 log = logging.getLogger(__name__)
 
 _STOP_S: Final = 4.0  # from SIGTERM to the end, of which kopf takes one
+_LAST_WORDS_S: Final = 0.5
 _RIGHTS_AGAIN_S: Final = 5.0
 _DOUBT_S: Final = 30.0  # at least between two questions about rights while all are there
 _FORBIDDEN: Final = 403
@@ -92,6 +93,8 @@ class Operator:
                     await main
             except (asyncio.CancelledError, TimeoutError):
                 pass
+            except ExceptionGroup:  # of a watch that cannot go on, say, because its kind is no longer served
+                log.exception("failed; to be started anew")
         log.info("stopped")
         return 0 if self._stop.is_set() else 1
 
@@ -109,7 +112,12 @@ class Operator:
         settings = self._settings
         gang = self._make_gang()
         elector = self._make_elector(api)
-        recorder = EventRecorder(api, instance=self._identity, is_busy=lambda: engine.limiter.in_flight > _QUIET_WRITES)
+        recorder = EventRecorder(
+            api,
+            instance=self._identity,
+            is_busy=lambda: engine.limiter.in_flight > _QUIET_WRITES,
+            may_write=lambda: elector is None or elector.is_leader,
+        )
         observing = Observing(metrics=self._metrics, recorder=recorder)
         engine = Engine(
             api,
@@ -136,13 +144,13 @@ class Operator:
                 group.create_task(engine.watch(), name="engine watches")
                 kopf_task = group.create_task(self._run_kopf(engine, api, gang, stop_kopf), name="kopf")
                 await self._kopf_started.wait()
-                work = group.create_task(self._work(engine, elector), name="work")
+                work = group.create_task(self._work(engine, elector, recorder), name="work")
                 try:
                     await asyncio.wait((work, kopf_task), return_when=asyncio.FIRST_COMPLETED)
                 finally:
                     work.cancel()
                     await asyncio.wait((work,), timeout=_STOP_S / 2)
-                    await recorder.stop(deadline_s=0.5)
+                    await recorder.stop(deadline_s=_LAST_WORDS_S)
                     stop_kopf.set()
                     await asyncio.wait((kopf_task,), timeout=_STOP_S / 2)
                 raise RuntimeError("kopf or the engine ended by itself")
@@ -165,13 +173,15 @@ class Operator:
             api, namespace=self._lease_namespace, name="vcjob-controller-manager", identity=self._identity
         )
 
-    async def _work(self, engine: Engine, elector: LeaseElector | None) -> None:
+    async def _work(self, engine: Engine, elector: LeaseElector | None, recorder: EventRecorder) -> None:
         async def start() -> None:
             self._metrics.leading.labels("vcjob-controller-manager").set(1)
             await engine.work()
 
         async def stop() -> None:
             self._metrics.leading.labels("vcjob-controller-manager").set(0)
+            if self._stop.is_set():  # what is still to be told is told while this process may write
+                await recorder.stop(deadline_s=_LAST_WORDS_S)
 
         if elector is None:
             await start()

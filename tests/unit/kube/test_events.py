@@ -259,3 +259,13 @@ async def test_the_event_on_the_wire(api: ApiClient, server: FakeServer) -> None
         1,
     )
     assert event["metadata"]["name"].startswith("train.")
+
+
+async def test_who_may_not_write_tells_nothing() -> None:
+    api = MemoryEvents()
+    recorder = EventRecorder(api, instance="pod-0", may_write=lambda: False)
+    task = asyncio.create_task(recorder.run())
+    recorder.record(JOB, "Normal", "SuccessfulCreate", "Created 3 Pods")
+    await recorder.stop(deadline_s=5)
+    await asyncio.gather(task, return_exceptions=True)
+    assert (api.calls, recorder.stats.dropped) == ([], 1)
