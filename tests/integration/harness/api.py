@@ -6,6 +6,7 @@ It shares no code with the operator's client, so that a fault there cannot hide 
 import asyncio
 import base64
 import inspect
+import io
 import json
 import ssl
 import tempfile
@@ -125,7 +126,7 @@ class Api:
         content_type: str = "application/json",
     ) -> Any:
         """Make one call and return the answer's object, or text; raises Refused."""
-        data = None if body is None else json.dumps(body)
+        data = None if body is None else io.BytesIO(json.dumps(body).encode())
         headers = {"Content-Type": content_type}
         async with self._session.request(method, path, data=data, params=params, headers=headers) as response:
             is_json = response.content_type == "application/json"

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import io
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +40,7 @@ class WebhookProcess(OperatorProcess):
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         async with (
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session,
-            session.post(self.url + path, data=body) as response,
+            session.post(self.url + path, data=io.BytesIO(body)) as response,
         ):
             return response.status, await response.text()
 

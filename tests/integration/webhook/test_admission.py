@@ -63,9 +63,7 @@ REFUSED = [
         id="event and exit code",
     ),
     pytest.param(policies(ABORT), ["either event and exitCode should be specified"], id="neither event nor exit code"),
-    pytest.param(
-        policies({"event": "Nothing", **ABORT}), ["spec.policies[0].event"], id="invalid event"
-    ),
+    pytest.param(policies({"event": "Nothing", **ABORT}), ["spec.policies[0].event"], id="invalid event"),
     pytest.param(policies({"event": "PodFailed", "action": "Nothing"}), ["invalid policy action"], id="invalid action"),
     pytest.param(policies({"exitCode": 0, **ABORT}), ["0 is not a valid error code"], id="exit code 0"),
     pytest.param(

@@ -1,0 +1,32 @@
+"""`vcjob webhook` answers mistakes with a sentence and exit code 2."""
+
+import pytest
+from click.testing import CliRunner
+
+from vcjob.cli.webhook import webhook
+
+MANAGED = ("--manage-certs", "--webhook-service=hook.system")
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        pytest.param((), "give one of --cert-dir, --manage-certs and --local", id="no certificate"),
+        pytest.param(("--local", "--manage-certs"), "give one of --cert-dir", id="two kinds of certificates"),
+        pytest.param(("--manage-certs",), "--manage-certs needs --webhook-service NAME.NAMESPACE", id="no Service"),
+        pytest.param(("--manage-certs", "--webhook-service=hook"), "needs --webhook-service", id="no namespace"),
+        pytest.param(
+            (*MANAGED, "--ca-validity-days=400"), "at most a third of --ca-validity-days", id="short authority"
+        ),
+        pytest.param(("--local", "--webhook-bind-address=0"), "the webhook needs a port", id="no port"),
+        pytest.param(("--local", "--webhook-bind-address=x"), "is no bind address", id="no address"),
+    ],
+)
+def test_a_mistake_is_named(flags: tuple[str, ...], sentence: str):
+    done = CliRunner().invoke(webhook, flags)
+    assert done.exit_code == 2
+    assert sentence in done.output.replace("\n", " ")
+
+
+def test_every_option_can_be_given_in_the_environment():
+    assert all(option.envvar for option in webhook.params)
