@@ -17,7 +17,9 @@ log = logging.getLogger(__name__)
 _EVERY_S: Final = 5.0
 
 
-async def follow_folder(folder: Path, *, serving: ServingCertificate, tell: list[str]) -> None:
+async def follow_folder(
+    folder: Path, *, serving: ServingCertificate, tell: list[str], every_s: float = _EVERY_S
+) -> None:
     """Serve what is in the folder, for ever; `tell` holds a sentence as long as that cannot be done."""
     seen: tuple[bytes, bytes] | None = None
     while True:
@@ -33,7 +35,7 @@ async def follow_folder(folder: Path, *, serving: ServingCertificate, tell: list
             if tell != [sentence]:
                 log.warning("certificate cannot be loaded", extra={"folder": str(folder), "error": str(error)})
         tell[:] = [sentence] if sentence else []
-        await asyncio.sleep(_EVERY_S)
+        await asyncio.sleep(every_s)
 
 
 def _read(folder: Path) -> tuple[bytes, bytes]:
