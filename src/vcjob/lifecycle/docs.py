@@ -1,7 +1,7 @@
 """The generated part of docs/policies.md: `python -m vcjob.lifecycle.docs` brings it up to date.
 
-The table between `<!-- phases -->` and `<!-- end -->` is made of `TRANSITIONS`, so that the page cannot say what the code
-does not do.
+The table between `<!-- phases -->` and `<!-- end -->` is made of `TRANSITIONS`, so that the page cannot say what the
+code does not do.
 """
 
 import re
