@@ -164,5 +164,6 @@ def _task_counts(value: object) -> dict[str, dict[str, int]]:
     out: dict[str, dict[str, int]] = {}
     for task, counts in _mapping(value).items():
         phases = _mapping(_mapping(counts).get("phase"))
-        out[task] = {phase: number for phase, number in phases.items() if _count(number)}
+        if known := {phase: number for phase, number in phases.items() if _count(number)}:
+            out[task] = known
     return out
