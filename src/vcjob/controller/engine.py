@@ -20,7 +20,7 @@ from vcjob.gang.base import Gang, Group
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
-from vcjob.kube.errors import ApiError, Conflict, NotFound
+from vcjob.kube.errors import ApiError, Conflict, NotFound, may_have_happened
 from vcjob.kube.informer import Informer
 from vcjob.kube.lease import NotLeading
 from vcjob.kube.limiter import FairLimiter
@@ -109,6 +109,7 @@ class Engine:
         self._groups_by_uid: dict[str, Group] = {}
         self._memories: dict[Key, JobMemory] = {}
         self._commands: dict[Key, list[CommandRequest]] = {}
+        self._half_deleted: set[str] = set()  # UIDs of Commands whose deletion was not answered
         self._failed: dict[Key, int] = {}
         self._writing = False  # a store is being told of our own write: nobody else need hear of it
         executor = Executor(
@@ -447,9 +448,17 @@ class Engine:
         path = f"/apis/{BUS_GROUP}/v1alpha1/namespaces/{request.namespace}/commands/{request.name}"
         self._assert_leading()
         try:
-            await self._api.delete(path, uid=request.uid)
+            await self._api.delete(path, uid=request.uid, once=True)
         except (NotFound, Conflict):
-            return False
+            # Deleted by somebody else, who carries it out or has withdrawn it; or by us, when the answer got lost.
+            ours = request.uid in self._half_deleted
+            self._half_deleted.discard(request.uid)
+            return ours
+        except ApiError as error:
+            if may_have_happened(error):
+                self._half_deleted.add(request.uid)
+            raise
+        self._half_deleted.discard(request.uid)
         return True
 
 

@@ -9,6 +9,8 @@ from vcjob.lifecycle.pod import Pod
 from vcjob.lifecycle.revision import Revision
 from vcjob.lifecycle.snapshot import Command, Hold, Memory
 
+from .doubt import Doubt
+
 __all__ = ("JobMemory",)
 
 
@@ -32,6 +34,7 @@ class JobMemory:
     unwritten: dict[str, Any] | None = None  # a status that only moves numbers and waits for more of them
     unwritten_since: float = 0.0  # loop time of the first of those numbers
     unwritten_moved: float = 0.0  # loop time of the last
+    doubt: Doubt | None = None  # a status write without an answer
     commands: list[Command] = field(default_factory=list)  # taken, not carried out yet
 
     def freeze(self) -> Memory:

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from vcjob.api.job import Phase
 from vcjob.gang.base import Gang, Group
 from vcjob.kube.backoff import retry_delay
-from vcjob.kube.errors import ApiError, Conflict, NotFound
+from vcjob.kube.errors import ApiError, Conflict, NotFound, may_have_happened
 from vcjob.lifecycle.causes import is_settled, misses_pods
 from vcjob.lifecycle.outcome import EventNote, Plan, Write
 from vcjob.lifecycle.plan import plan
@@ -21,6 +21,7 @@ from vcjob.lifecycle.restart import RESTART_KEY, Restart
 from vcjob.lifecycle.snapshot import Command, Hold, Snapshot
 from vcjob.lifecycle.status import Status
 
+from .doubt import Doubt
 from .executor import Executor, Report
 from .jobs import JobRecord
 from .memory import JobMemory
@@ -103,6 +104,11 @@ class Reconciler:
             record = self._around.job(key)
             if record is None or record.uid != memory.uid:
                 return None
+            if memory.doubt is not None:
+                await self._around.read_job(record)
+                record = self._around.job(key)
+                if record is None or self._settle(record, memory, memory.doubt):
+                    continue
             self._drop_settled(record, memory)
             command = memory.commands[0] if memory.commands else None
             snapshot = self._snapshot(record, memory, command)
@@ -210,7 +216,7 @@ class Reconciler:
             return 0.05
         memory.refusals += 1
         cap = _UNWATCHED_CAP_S if worst.reason in _UNWATCHED else _BACKOFF_CAP_S
-        delay = worst.retry_after or min(cap, retry_delay(memory.refusals - 1, chance=self._chance()))
+        delay = min(cap, worst.retry_after or retry_delay(memory.refusals - 1, chance=self._chance()))
         log.info(
             "step refused, will retry",
             extra={
@@ -292,24 +298,46 @@ class Reconciler:
             await self._around.read_job(record)
             return False
         except ApiError as error:
+            if may_have_happened(error):
+                memory.doubt = Doubt(
+                    before=record.status.phase,
+                    status=status,
+                    events=made.events,
+                    by_command=bool(memory.commands) and made.write is Write.FIRST,
+                )
             refusal = judge(error, action="write status")
             if refusal.permanent:
                 log.error("status refused", extra={"job": "/".join(record.key), "error": error.message})
             raise
-        memory.unwritten = None
+        memory.unwritten = memory.doubt = None
         self._around.put_job(raw)
-        if status.phase is not record.status.phase:
-            self._observer.phase_changed(record, record.status.phase, status)
-            log.info(
-                "phase changed",
-                extra={
-                    "job": "/".join(record.key),
-                    "old": str(record.status.phase or ""),
-                    "new": str(status.phase),
-                    "reason": status.reason,
-                },
-            )
+        self._tell_of_phase(record, record.status.phase, status)
         return True
+
+    def _settle(self, record: JobRecord, memory: JobMemory, doubt: Doubt) -> bool:
+        """Take a status write for done when the Job says so; False when it has not happened (yet)."""
+        if status_patch(record.raw_status, doubt.status.write()):
+            return False
+        memory.doubt = None
+        if doubt.by_command:
+            memory.commands.pop(0)
+        self._tell_of_phase(record, doubt.before, doubt.status)
+        self._announce(record, memory, doubt.events)
+        return True
+
+    def _tell_of_phase(self, record: JobRecord, old: Phase | None, new: Status) -> None:
+        if new.phase is old:
+            return
+        self._observer.phase_changed(record, old, new)
+        log.info(
+            "phase changed",
+            extra={
+                "job": "/".join(record.key),
+                "old": str(old or ""),
+                "new": str(new.phase),
+                "reason": new.reason,
+            },
+        )
 
     def _announce(self, record: JobRecord, memory: JobMemory, events: tuple[EventNote, ...]) -> None:
         """Record the Events of a plan; what the last one told already and still holds is not told again."""

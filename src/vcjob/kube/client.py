@@ -112,10 +112,11 @@ class ApiClient:
         content_type: str = JSON,
         accept: str | None = None,
         timeout_s: float = 30.0,
+        once: bool = False,
     ) -> bytes:
         """Send one request and return the answer's body; `path` is already percent-encoded where it must be.
 
-        Raises ApiError, by what the caller does about it.
+        `once`: the HTTP library must not repeat it by itself. Raises ApiError, by what the caller does about it.
         """
         data = body if body is None or isinstance(body, bytes) else self._encode(body)
         timeout = self._timeouts.get(timeout_s)
@@ -130,7 +131,13 @@ class ApiClient:
             code = 0
             try:
                 response = await self._session.request(
-                    verb, self._url(path, params), data=data, headers=headers, timeout=timeout, allow_redirects=False
+                    verb,
+                    self._url(path, params),
+                    data=data,
+                    headers=headers,
+                    timeout=timeout,
+                    allow_redirects=False,
+                    middlewares=_ONCE if once else None,
                 )
                 code = response.status
                 try:
@@ -188,8 +195,11 @@ class ApiClient:
         resource_version: str | None = None,
         grace_period_s: int | None = None,
         propagation: str | None = None,
+        once: bool = False,
     ) -> bytes:
         """Delete the object at `path`; with `uid` and `resource_version` only if it is that very one (else Conflict).
+
+        `once` is for those to whom it matters who deleted it: NotFound then means that it was not this call.
 
         Returns the object as it was last, or a Status. That an object comes back does not mean that it is still there:
         Pods always do. It is gone when its deletionGracePeriodSeconds is 0 and it has no finalizers.
@@ -202,7 +212,7 @@ class ApiClient:
             options["gracePeriodSeconds"] = grace_period_s
         if propagation is not None:
             options["propagationPolicy"] = propagation
-        return await self.request("DELETE", path, body=options)
+        return await self.request("DELETE", path, body=options, once=once)
 
     # Streams
 
@@ -333,6 +343,17 @@ async def _split_lines(content: aiohttp.StreamReader) -> AsyncGenerator[list[byt
         if rest:
             pieces.append(rest)
         yield lines
+
+
+async def _send_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Hide a broken connection from aiohttp, which would send a GET, PUT or DELETE a second time."""
+    try:
+        return await send(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise aiohttp.ClientConnectionError(str(error)) from error
+
+
+_ONCE: Final = (_send_once,)
 
 
 def _make_socket(address: aiohttp.AddrInfoType) -> socket.socket:

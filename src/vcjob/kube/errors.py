@@ -37,6 +37,7 @@ __all__ = (
     "Unauthorized",
     "Unreachable",
     "error_from_response",
+    "may_have_happened",
 )
 
 
@@ -119,6 +120,11 @@ class Invalid(ApiError):
 
 class TooLarge(ApiError):
     """The object is above the server's size limit."""
+
+
+def may_have_happened(error: ApiError) -> bool:
+    """Return whether a write that ended so may have taken effect: its answer is missing, or says nothing of it."""
+    return isinstance(error, Unreachable | ServerError)
 
 
 class _Cause(msgspec.Struct, gc=False):

@@ -174,7 +174,9 @@ class SimApi:
         key, _ = _parse(path)
         return self._write("create", (key[0], "ns", raw["metadata"]["name"]), lambda: self._cluster.create(key[0], raw))
 
-    async def delete(self, path: str, *, uid: str | None = None, propagation: str | None = None) -> bytes:
+    async def delete(
+        self, path: str, *, uid: str | None = None, propagation: str | None = None, once: bool = False
+    ) -> bytes:
         key, _ = _parse(path)
 
         def act() -> Raw | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.unit.controller.cluster import JOBS, PODGROUPS, PODS, Key, Raw
-from tests.unit.controller.world import KEY, Incident, World, run
+from tests.unit.controller.world import ACTIONS, KEY, Incident, World, run
 from tests.unit.lifecycle.builders import SnapshotBuilder
 from tests.unit.lifecycle.builders import job as build
 
@@ -56,6 +56,19 @@ def test_a_command_is_carried_out_although_the_first_status_write_fails():
         await world.settle()
 
     assert begin(two, story).phase == "Aborted"
+
+
+@pytest.mark.parametrize("lost", [1, 2], ids=["the Command's deletion", "the status that says Restarting"])
+def test_a_command_is_carried_out_once_although_an_answer_gets_lost(lost):
+    async def story(world: World) -> None:
+        world.operator.api.answers_lost = {world.operator.api.writes + lost}
+        world.command(ACTIONS.index("RestartJob"))
+        await world.settle()
+
+    world = begin(two, story)
+    assert world.laws.phases == ["Pending", "Running", "Restarting", "Pending"]
+    assert world.job["status"]["retryCount"] == 1
+    assert len(told(world, "CommandIssued")) == 1
 
 
 def test_two_commands_at_once_are_both_carried_out_in_order():
