@@ -24,11 +24,11 @@ need = @for tool in $(1); do scripts/need $$tool || exit 1; done
 image: venv ## the container image $(IMAGE)
 	$(call need,$(CONTAINER_TOOL))
 	@scripts/wheelhouse $(BIN)/python $(IMAGE_PYTHON) build/wheelhouse
-	@$(CONTAINER_TOOL) image inspect $(PYTHON_IMAGE) >/dev/null 2>&1 || echo "$(PYTHON_IMAGE) is not here yet; $(CONTAINER_TOOL) will pull it (or set PYTHON_IMAGE to one that is)"
+	@test -n "$$($(CONTAINER_TOOL) images -q $(PYTHON_IMAGE) 2>/dev/null)" || echo "$(PYTHON_IMAGE) is not here yet; $(CONTAINER_TOOL) will pull it (or set PYTHON_IMAGE to one that is)"
 	@echo "building $(IMAGE) with $(CONTAINER_TOOL) ..."
 	@$(CONTAINER_TOOL) build --quiet --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) --build-arg VERSION=$(VERSION) \
 	  --build-arg REVISION=$(REVISION) -t $(IMAGE) . >/dev/null
-	@$(CONTAINER_TOOL) image ls $(IMAGE)
+	@$(CONTAINER_TOOL) images $(IMAGE)
 
 .PHONY: chart-crds
 chart-crds: ## the CRDs and rights of deploy/ copied into the chart
