@@ -110,8 +110,6 @@ e2e-image: kind-create ## the image with the real frameworks, for the tests on k
 	  docker build -t $(FRAMEWORKS_IMAGE) examples/frameworks || { \
 	    echo "no $(FRAMEWORKS_IMAGE): load one, or set FRAMEWORKS_IMAGE" >&2; exit 1; }; }
 	@docker build --quiet --build-arg FRAMEWORKS_IMAGE=$(FRAMEWORKS_IMAGE) -t vcjob-e2e:1 tests/e2e/image >/dev/null
-	@docker tag busybox:1.36 busybox:1.36.1 2>/dev/null || docker pull --quiet busybox:1.36.1
-	@kind load docker-image busybox:1.36.1 --name $(KIND_CLUSTER) --nodes "$(KIND_WORKERS)"
 	@echo "loading vcjob-e2e:1 into the workers (3 GB: some minutes the first time) ..."
 	@kind load docker-image vcjob-e2e:1 --name $(KIND_CLUSTER) --nodes "$(KIND_WORKERS)"
 

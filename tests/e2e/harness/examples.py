@@ -25,7 +25,6 @@ IMAGES: Final = {
     "rayproject/ray:latest-py311-cpu": "vcjob-e2e:1",
     "vcjob-frameworks:1": "vcjob-e2e:1",
     "busybox:1.36": "busybox:1.36",
-    "busybox:1.36.1": "busybox:1.36",
 }
 
 
@@ -40,4 +39,7 @@ def read_example(name: str) -> dict[str, Any]:
             container["image"] = IMAGES[container["image"]]
             container["imagePullPolicy"] = "IfNotPresent"
             container.pop("resources", None)
+    arguments = job["spec"]["plugins"].get("pytorch", [])
+    if "--wait-master-enabled" in arguments:  # the init container has an image too
+        arguments.append(f"--wait-master-image={IMAGES['pytorch/pytorch:2.4.1-cuda11.8-cudnn9-runtime']}")
     return job
