@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vcjob.plugins import registry
-from vcjob.plugins.base import Flag, Note, Plugin, PluginError, PodDraft, WantedObject
+from vcjob.plugins.base import Flag, Note, ObjectRef, Plugin, PluginError, PodDraft, WantedObject
 from vcjob.plugins.guard import Guarded
 from vcjob.plugins.registry import (
     Catalogue,
@@ -178,10 +178,24 @@ def test_a_guarded_plugin_works_as_it_is() -> None:
 def test_problems_and_notes_of_a_raising_plugin_become_text() -> None:
     found = guarded(Raising)
     assert found.problems() == ("plugin raising: problems failed with ValueError: one",)
-    assert [note.reason for note in found.notes()] == ["PluginBroken"]
+    assert {note.reason for note in found.notes()} == {"PluginBroken"}
 
 
-@pytest.mark.parametrize("hook", ["on_job_add", "on_job_update", "on_job_delete", "on_pod_create"])
+def test_a_removal_that_raises_takes_what_the_plugin_has_made() -> None:
+    class Clinging(Good):
+        def on_job_add(self) -> tuple[WantedObject, ...]:
+            return (WantedObject(ref=ObjectRef(api_version="v1", kind="ConfigMap", name="c"), manifest={}),)
+
+        def on_job_delete(self) -> tuple[ObjectRef, ...]:
+            raise ValueError("no")
+
+    found = guarded(Clinging)
+    assert [ref.name for ref in found.on_job_delete()] == ["c"]
+    assert [note.message for note in found.notes()] == ["plugin good: on_job_delete failed with ValueError: no"]
+    assert guarded(Raising).on_job_delete() == ()
+
+
+@pytest.mark.parametrize("hook", ["on_job_add", "on_job_update", "on_pod_create"])
 def test_other_hooks_raise_an_error_that_names_plugin_and_hook(hook: str) -> None:
     arguments = [job().task("a", 1).pod("a")] if hook == "on_pod_create" else []
     with pytest.raises(PluginError) as caught:
