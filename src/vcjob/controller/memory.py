@@ -11,7 +11,15 @@ from vcjob.lifecycle.snapshot import Command, Hold, Memory
 
 from .doubt import Doubt
 
-__all__ = ("JobMemory",)
+__all__ = ("JobMemory", "Stored")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A plugin's object as it was last seen."""
+
+    uid: str
+    version: str | None = None  # resourceVersion; None: any
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,7 +32,7 @@ class JobMemory:
     revision: Revision | None = None  # the one that `hold` and `rejected` are about
     told: frozenset[EventNote] = frozenset()  # standing Events of the last plan
     applied: dict[tuple[str, str], str] = field(default_factory=dict)
-    object_uids: dict[tuple[str, str], str] = field(default_factory=dict)  # (kind, name) -> UID of what we made
+    objects: dict[tuple[str, str], Stored] = field(default_factory=dict)  # by kind and name: what we made
     claims: set[str] = field(default_factory=set)
     removed: dict[str, tuple[Pod, float]] = field(default_factory=dict)
     first_seen: Mapping[str, float] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from vcjob.lifecycle.steps import ApplyObject
 from vcjob.plugins.base import ObjectRef, WantedObject
 
 from .jobs import JobRecord
-from .memory import JobMemory
+from .memory import JobMemory, Stored
 from .refusals import Refusal
 
 __all__ = ("ObjectWriter", "collection_path", "find_difference")
@@ -101,19 +101,25 @@ class ObjectWriter:
         """Delete the object if the Job controls it. Raises ApiError."""
         path = f"{collection_path(ref, record.namespace)}/{ref.name}"
         key = (ref.kind, ref.name)
-        uid = memory.object_uids.get(key)
-        if uid is None:
+        known = memory.objects.get(key)
+        if known is None or not await self._delete(record, path, known):
+            # Not as this process has last seen it: perhaps it is somebody else's by now.
             have = await self._read(record, path)
-            if have is None or _controller_uid(have) != record.uid:
-                return
-            uid = have["metadata"]["uid"]
+            if have is not None and _controller_uid(have) == record.uid:
+                await self._delete(record, path, Stored(uid=have["metadata"]["uid"]))
+        memory.applied.pop(key, None)
+        memory.objects.pop(key, None)
+
+    async def _delete(self, record: JobRecord, path: str, known: Stored) -> bool:
+        """Delete an object that is as it was; False when it is not."""
         try:
             async with self._slot(record):
-                await self._api.delete(path, uid=uid)
-        except (NotFound, Conflict):
+                await self._api.delete(path, uid=known.uid, resource_version=known.version)
+        except Conflict:
+            return False
+        except NotFound:
             pass
-        memory.applied.pop(key, None)
-        memory.object_uids.pop(key, None)
+        return True
 
     async def _read(self, record: JobRecord, path: str) -> dict[str, Any] | None:
         try:
@@ -142,7 +148,7 @@ class ObjectWriter:
             patch["metadata"] = {"uid": have["metadata"]["uid"]}
             path = f"{collection_path(wanted.ref, record.namespace)}/{wanted.ref.name}"
             async with self._slot(record):
-                await self._api.merge_patch(path, patch)
+                have = msgspec.json.decode(await self._api.merge_patch(path, patch))
         self._remember(memory, step, have)
         return None
 
@@ -150,7 +156,8 @@ class ObjectWriter:
     def _remember(memory: JobMemory, step: ApplyObject, stored: dict[str, Any]) -> None:
         ref = step.item.wanted.ref
         memory.applied[(ref.kind, ref.name)] = step.item.digest_at(step.version)
-        memory.object_uids[(ref.kind, ref.name)] = stored["metadata"]["uid"]
+        meta = stored["metadata"]
+        memory.objects[(ref.kind, ref.name)] = Stored(uid=meta["uid"], version=meta["resourceVersion"])
 
 
 def _controller_uid(obj: dict[str, Any]) -> str:

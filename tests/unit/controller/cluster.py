@@ -175,14 +175,21 @@ class SimApi:
         return self._write("create", (key[0], "ns", raw["metadata"]["name"]), lambda: self._cluster.create(key[0], raw))
 
     async def delete(
-        self, path: str, *, uid: str | None = None, propagation: str | None = None, once: bool = False
+        self,
+        path: str,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation: str | None = None,
+        once: bool = False,
     ) -> bytes:
         key, _ = _parse(path)
 
         def act() -> Raw | None:
             old = self._cluster._existing(key)
-            if uid is not None and old["metadata"]["uid"] != uid:
-                raise Conflict("the UID in the precondition does not match", code=409, reason="Conflict")
+            for name, value in (("uid", uid), ("resourceVersion", resource_version)):
+                if value is not None and old["metadata"][name] != value:
+                    raise Conflict(f"the {name} in the precondition does not match", code=409, reason="Conflict")
             return self._cluster.delete(key)
 
         return self._write("delete", key, act)
