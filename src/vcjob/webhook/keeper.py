@@ -29,6 +29,7 @@ __all__ = ("CertificateKeeper", "ForeignSecret", "KeeperSettings")
 log = logging.getLogger(__name__)
 
 _EVERY_S: Final = 10.0
+_SOON_S: Final = 1.0  # as long as a configuration is still to come: until it trusts us, no Job can be made
 _TRIES: Final = 5  # of a write that another replica was faster with
 _AUTHORITY_KEY: Final = "ca.key"
 _BEGIN: Final = b"-----BEGIN CERTIFICATE-----"
@@ -69,6 +70,7 @@ class CertificateKeeper:
         self._settings = settings
         self._serving = serving
         self._now = now
+        self._all_told = False  # both configurations were there
         self._published: tuple[bytes, ...] = ()  # authorities that the configurations are known to trust
 
     async def run(self, *, tell: list[str]) -> None:
@@ -85,7 +87,8 @@ class CertificateKeeper:
             if sentence and tell != [sentence]:
                 log.warning("certificates cannot be kept, will retry", extra={"error": sentence})
             tell[:] = [sentence] if sentence else []
-            await asyncio.sleep(spread(self._settings.every_s, chance=random.random()))
+            pause_s = self._settings.every_s if self._all_told else min(_SOON_S, self._settings.every_s)
+            await asyncio.sleep(spread(pause_s, chance=random.random()))
 
     async def keep(self) -> None:
         """Go round once. Raises ApiError and ForeignSecret; what could be done before is done then."""
@@ -148,6 +151,7 @@ class CertificateKeeper:
     async def _publish(self, bundle: tuple[bytes, ...]) -> None:
         """Make both configurations trust the bundle. One that is not there yet needs to trust nobody."""
         wanted = base64.b64encode(b"".join(bundle)).decode("ascii")
+        self._all_told, all_there = False, True
         for collection in CONFIGURATION_PATHS.values():
             path = f"{collection}/{self._settings.configuration}"
             for _ in range(_TRIES):
@@ -155,6 +159,7 @@ class CertificateKeeper:
                     found = msgspec.json.decode(await self._api.get(path))
                 except NotFound:
                     log.debug("webhook configuration is not there", extra={"path": path})
+                    all_there = False
                     break
                 operations = _trust_operations(found, wanted)
                 if not operations:
@@ -167,7 +172,7 @@ class CertificateKeeper:
                 break
             else:
                 raise Conflict(f"{path} is changed by others all the time")
-        self._published = bundle
+        self._published, self._all_told = bundle, all_there
 
     def _serve(self, material: Material) -> None:
         serving, now = self._serving, self._now()

@@ -1,8 +1,9 @@
 """Whether a Queue takes a Job, as the API server has it.
 
-Reads the list of Queues, at most once a second. What was read before never denies: a Queue may have been made or opened
-a moment ago, so a denial is confirmed by reading anew. Where Queues cannot be read (their CRD is not there, the API
-server is not well), Jobs are let in: the controller waits for the Queue then, and says so.
+Reads the list of Queues, at most once a second. What was read before may let a Job in, so that a slow list delays
+nobody, but never denies: a Queue may have been made or opened a moment ago, so a denial is confirmed by reading anew.
+Where Queues cannot be read (their CRD is not there, the API server is not well), Jobs are let in: the controller waits
+for the Queue then, and says so.
 """
 
 import asyncio
@@ -26,7 +27,9 @@ __all__ = ("Queues",)
 log = logging.getLogger(__name__)
 
 _PATH: Final = f"/apis/{SCHEDULING_GROUP}/v1beta1/queues"
-_GOOD_FOR_S: Final = 1.0
+_FRESH_FOR_S: Final = 1.0
+_USABLE_FOR_S: Final = 10.0  # while a fresh one is on its way
+_PATIENCE_S: Final = 0.1
 _TIMEOUT_S: Final = 2.0  # the API server waits 10 s for the whole answer
 
 
@@ -77,21 +80,37 @@ class Queues:
     def __init__(self, api: ApiClient, *, on_failure: Callable[[], None]) -> None:
         self._api = api
         self._on_failure = on_failure
-        self._lock = asyncio.Lock()
         self._last: _Listing | None = None
+        self._listing: asyncio.Task[_Listing] | None = None
 
     async def find_problem(self, name: str) -> Problem | None:
         """Return why no Job may be submitted to the Queue of that name."""
         now = steady()
-        problem = (await self._listed(since=now - _GOOD_FOR_S)).find_problem(name)
-        return None if problem is None else (await self._listed(since=now)).find_problem(name)
+        if (await self._recent(now)).find_problem(name) is None:
+            return None
+        while self._last is None or self._last.asked_at < now:
+            await self._list_again()
+        return self._last.find_problem(name)
 
-    async def _listed(self, *, since: float) -> _Listing:
-        """Return a listing that was asked for at `since` or later; all who wait share one call."""
-        async with self._lock:
-            if self._last is None or self._last.asked_at < since:
-                self._last = await self._list()
-            return self._last
+    async def _recent(self, now: float) -> _Listing:
+        """Return a fresh listing; an older one when the API server takes its time."""
+        last = self._last
+        if last is None or last.asked_at < now - _USABLE_FOR_S:
+            return await self._list_again()
+        if last.asked_at >= now - _FRESH_FOR_S:
+            return last
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                return await self._list_again()
+        except TimeoutError:
+            return last
+
+    async def _list_again(self) -> _Listing:
+        """Read anew; all who wait share one call, which goes on when one of them gives up."""
+        if self._listing is None or self._listing.done():
+            self._listing = asyncio.create_task(self._list(), name="list queues")
+        self._last = await asyncio.shield(self._listing)
+        return self._last
 
     async def _list(self) -> _Listing:
         asked_at = steady()

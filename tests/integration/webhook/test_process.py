@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.conftest import StartOperator
 from tests.integration.harness.api import JOBS, PODS, SECRETS, Api, Object, Refused, eventually
 from tests.integration.harness.control_plane import ControlPlane
 from tests.integration.harness.jobs import in_phase, job, play, pods_when, task
-from tests.integration.harness.operator import OperatorProcess
 from tests.integration.harness.webhook import (
     WebhookProcess,
     certificate_of,
@@ -136,16 +136,10 @@ async def test_it_answers_for_a_while_after_it_was_told_to_stop(control_plane: C
 
 
 async def test_without_the_webhook_only_new_jobs_are_held_up(
-    control_plane: ControlPlane, api: Api, namespace: str, tmp_path: Path
+    control_plane: ControlPlane, api: Api, namespace: str, operator: StartOperator, tmp_path: Path
 ):
     kubeconfig = await write_webhook_kubeconfig(api, tmp_path / "kubeconfig", like=control_plane.operator_kubeconfig)
-    operator = OperatorProcess(
-        kubeconfig=control_plane.operator_kubeconfig,
-        log=tmp_path / "operator.log",
-        flags=(f"--namespace={namespace}",),
-        env={},
-    )
-    await operator.start()
+    await operator(f"--namespace={namespace}")
     async with managed(api, namespace, kubeconfig=kubeconfig, folder=tmp_path, replicas=1) as (webhook,):
         await eventually(lambda: accepted(api, namespace, job("old", task("w", 2))))
         pods = await pods_when(api, "old", namespace, count=2)
@@ -161,7 +155,6 @@ async def test_without_the_webhook_only_new_jobs_are_held_up(
         await api.delete(JOBS, "old", namespace)
         await webhook.start()
         await eventually(lambda: accepted(api, namespace, job("new", task("w"))))
-    await operator.kill()
 
 
 # Its own certificates

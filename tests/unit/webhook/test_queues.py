@@ -1,0 +1,93 @@
+"""Whether a Queue takes a Job, against an API server that is slow, silent, or does not know Queues."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.unit.kube.conftest import write_kubeconfig
+from tests.unit.kube.fake_server import Answer, FakeServer, Slow
+
+from vcjob.kube.client import ApiClient
+from vcjob.kube.credentials import load_credentials
+from vcjob.webhook.queues import Queues
+
+QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeServer]:
+    async with FakeServer() as made:
+        made.put(QUEUES, "", "default", status={"state": "Open"})
+        made.put(QUEUES, "", "family")
+        made.put(QUEUES, "", "child", spec={"parent": "family"})
+        yield made
+
+
+@pytest.fixture
+async def api(server: FakeServer, tmp_path: Path) -> AsyncIterator[ApiClient]:
+    (tmp_path / "token").write_text("t")
+    path = write_kubeconfig(tmp_path / "config", f"server: {server.url}", "tokenFile: token")
+    async with ApiClient(load_credentials(kubeconfig=path, context=None), user_agent="test") as made:
+        yield made
+
+
+@pytest.fixture
+def failures() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def queues(api: ApiClient, failures: list[str]) -> Queues:
+    return Queues(api, on_failure=lambda: failures.append("failed"))
+
+
+@pytest.mark.parametrize(
+    ("name", "fragment"),
+    [
+        ("default", ""),
+        ("child", ""),
+        ("gone", "unable to find job queue: gone"),
+        ("root", "can not submit job to root queue"),
+        ("family", "queue `family` has 1 child queues"),
+    ],
+)
+async def test_a_queue_takes_a_job_or_says_why_not(queues: Queues, name: str, fragment: str):
+    problem = await queues.find_problem(name)
+    assert fragment in str(problem) if fragment else problem is None
+
+
+async def test_many_jobs_at_once_cost_one_list(queues: Queues, server: FakeServer):
+    await asyncio.gather(*(queues.find_problem("default") for _ in range(50)))
+    assert server.count("GET", QUEUES) == 1
+
+
+async def test_what_was_read_before_never_denies(queues: Queues, server: FakeServer):
+    assert await queues.find_problem("young") is not None
+    server.put(QUEUES, "", "young")
+    assert await queues.find_problem("young") is None
+
+
+@pytest.mark.parametrize(
+    "fault", [Answer(code=500), Answer(code=403), Answer(code=200, raw=b"rubbish"), Slow(seconds=3)]
+)
+async def test_trouble_lets_jobs_in_and_is_counted(
+    queues: Queues, server: FakeServer, failures: list[str], fault: Answer | Slow
+):
+    server.inject(fault, verb="GET", path=QUEUES)
+    assert await queues.find_problem("gone") is None
+    assert failures == ["failed"]
+
+
+async def test_a_cluster_without_queues_takes_every_job(queues: Queues, server: FakeServer, failures: list[str]):
+    server.unknown.add("queues")
+    assert await queues.find_problem("gone") is None
+    assert failures == []
+
+
+async def test_one_who_gives_up_leaves_the_others_their_answer(queues: Queues, server: FakeServer):
+    server.inject(Slow(seconds=0.2), verb="GET", path=QUEUES)
+    impatient, patient = (asyncio.create_task(queues.find_problem("default")) for _ in range(2))
+    await server.wait_for_calls("GET", 1, QUEUES)
+    impatient.cancel()
+    assert await patient is None
