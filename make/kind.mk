@@ -36,18 +36,15 @@ chart-crds: ## the CRDs and rights of deploy/ copied into the chart
 	@rm -rf $(CHART)/files/crds $(CHART)/files/rbac
 	@cp -r deploy/crds deploy/rbac $(CHART)/files/
 
-# What is on the path is used; where there is none, Go builds one.
+# What is on the path is used; where there is none, one is downloaded or built.
 HELM_VERSION ?= v3.22.0
 TOOLS := $(HOME)/.cache/vcjob/tools
 HELM := $(shell command -v helm || echo $(TOOLS)/helm)
 
 .PHONY: helm
-helm: $(HELM) ## helm, found or built once with Go (two minutes)
+helm: $(HELM) ## helm, found, downloaded or built with Go once
 $(TOOLS)/helm:
-	@command -v go >/dev/null || { \
-	  echo "helm is missing, and so is Go to build it. Install either: https://helm.sh/docs/intro/install/" >&2; exit 1; }
-	@echo "building helm $(HELM_VERSION) with Go into $(TOOLS) (two minutes, once) ..."
-	@GOBIN=$(TOOLS) go install -trimpath -ldflags '-s -w' helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+	@scripts/get-helm $(HELM_VERSION) $(TOOLS)
 
 .PHONY: helm-lint
 helm-lint: chart-crds helm ## helm lint of the chart, with every value file of the tests
