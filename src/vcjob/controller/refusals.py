@@ -16,8 +16,6 @@ from vcjob.kube.errors import (
 
 __all__ = ("Refusal", "judge")
 
-_WEBHOOK_DENIAL = "denied the request"  # what the API server puts around the words of a refusing webhook
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
@@ -46,8 +44,8 @@ def judge(error: ApiError, *, action: str) -> Refusal:
             return Refusal(reason="QuotaExceeded", message=message)
         if error.terminating:
             return Refusal(reason="NamespaceTerminating", message=message)
-        return Refusal(reason="Forbidden", message=message)
-    if isinstance(error, Invalid) and _WEBHOOK_DENIAL not in error.message:
+        return Refusal(reason="AdmissionDenied" if error.policy else "Forbidden", message=message)
+    if isinstance(error, Invalid):
         return Refusal(reason="Invalid", message=message, permanent=True)
     if isinstance(error, TooLarge):
         return Refusal(reason="TooLarge", message=message, permanent=True)

@@ -375,7 +375,7 @@ class World:
         memory = self.operator.engine._memories[record.key]
         made = plan(self.operator.engine._reconciler._snapshot(record, memory, None))
         assert made.stages == () and made.write is When.REPLAN and made.wake is None, f"{made} after {record.status}"
-        assert made.status is not None
+        assert made.status is not None and str(record.status.phase) not in KILLING, record.status
         assert status_patch(record.raw_status, made.status.write()) == {}
         if record.status.phase in (Phase.PENDING, Phase.RUNNING):
             have = {pod["metadata"]["name"] for pod in self.cluster.all(PODS)}

@@ -1,4 +1,4 @@
-"""Every cell of the phase table, carried out: where an action leads, whom it kills, what it costs, and that it says why."""
+"""Every cell of the phase table, carried out: where an action leads, whom it kills, what it costs, what it says."""
 
 from itertools import product
 
