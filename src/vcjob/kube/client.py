@@ -21,6 +21,7 @@ from yarl import URL
 from vcjob.kube.clock import ServerClock, steady
 from vcjob.kube.credentials import Credentials, CredentialsError
 from vcjob.kube.errors import Unauthorized, Unreachable, error_from_response
+from vcjob.kube.lending import Patience
 
 __all__ = (
     "JSON",
@@ -73,6 +74,7 @@ class ApiClient:
         self.refused = ""  # what the server says against our credentials; empty when it takes them
         self._user_agent = user_agent
         self._observer = observer
+        self._patience = Patience(observe=self._observe_lent)
         self._encode = msgspec.json.Encoder().encode
         self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
         self._headers: dict[tuple[str, str | None], CIMultiDict[str]] = {}
@@ -263,11 +265,21 @@ class ApiClient:
     def lend_session(self) -> aiohttp.ClientSession:
         """Return a session over the same connections and with the same credentials, for another library.
 
-        Closing it leaves this client alone, so it may be given away, for instance in a `kopf.AiohttpSession`.
+        Closing it leaves this client alone, so it may be given away, for instance in a `kopf.AiohttpSession`. What the
+        server refuses for a while is tried again beneath it, so that its user need not.
         """
-        session = self._make_session()
+        session = self._make_session(self._patience)
         self._lent.add(session)
         return session
+
+    @property
+    def lent_heard(self) -> Mapping[str, float]:
+        """By path, when a request over a lent session was last answered (steady)."""
+        return self._patience.heard
+
+    def _observe_lent(self, verb: str, path: str, code: int, seconds: float) -> None:
+        if self._observer is not None:
+            self._observer(verb, path_template(path), code, seconds)
 
     async def renew_credentials(self) -> None:
         """Ask for new credentials after the server refused the present ones. Raises Unauthorized."""
@@ -291,11 +303,12 @@ class ApiClient:
             session.headers.update(auth)
         self._auth = auth
 
-    def _make_session(self) -> aiohttp.ClientSession:
+    def _make_session(self, *middlewares: aiohttp.ClientMiddlewareType) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             connector=self._connector,
             connector_owner=False,
             cookie_jar=aiohttp.DummyCookieJar(),
+            middlewares=middlewares,
             # Compressing costs the server more than the bytes are worth within a cluster.
             headers={"User-Agent": self._user_agent, "Accept": JSON, "Accept-Encoding": "identity", **self._auth},
         )

@@ -34,7 +34,8 @@ Decode = Callable[[bytes], tuple[str, T]]
 """From the line of an ADDED, MODIFIED or DELETED event to its type and object. May raise on anything else."""
 
 _LIST_TIMEOUT_S: Final = 60.0
-_WATCH_S: Final = (240.0, 300.0)  # how long one watch may last; spread, so that replicas do not come back together
+_WATCH_S: Final = (40.0, 50.0)  # how long one watch may last; spread, so that replicas do not come back together
+_SILENCE_S: Final = 55.0  # longer than any watch lasts, so that a silent one is replaced within a minute
 _SLICE_S: Final = 0.002  # of decoding, then others have their turn
 _BACKOFF_BASE_S: Final = 0.5
 _BACKOFF_CAP_S: Final = 30.0
@@ -95,12 +96,12 @@ class Informer(Generic[T]):
         on_change: OnChange[T],
         params: Mapping[str, str] | None = None,
         namespaces: tuple[str, ...] = (),
-        silence_s: float = 75.0,
+        silence_s: float = _SILENCE_S,
     ) -> None:
         """`path` is the kind's cluster-wide collection; `namespaces` (none: all) narrows it to one stream each.
 
-        `params` holds labelSelector and fieldSelector. The server sends a bookmark about each minute, so a stream that
-        is silent for `silence_s` is taken for dead.
+        `params` holds labelSelector and fieldSelector. The server is asked to end each watch after less than a minute,
+        with a bookmark before, so a stream that is silent for `silence_s` is taken for dead.
         """
         self.store: Store[T] = Store(on_change, now=steady)
         self.synced = asyncio.Event()
@@ -166,6 +167,7 @@ class _Stream(Generic[T]):
         self._store = informer.store
         self._version = 0  # the newest that this stream has been told
         self._must_list = True
+        self._progress = False  # this watch has told something
         self._from_store = False  # the next list must ask the server's store, not its cache
         self._failing = ""  # kind of the last failure; a repeated one is logged at debug level
         self.path = path
@@ -181,6 +183,7 @@ class _Stream(Generic[T]):
         attempt = 0
         while True:
             began = steady()
+            self._progress = False
             try:
                 if self._must_list:
                     await self._list()
@@ -193,7 +196,8 @@ class _Stream(Generic[T]):
             else:
                 self._note(failure)
             lasted = steady() - began
-            attempt = 0 if lasted >= _HEALTHY_AFTER_S else attempt + 1
+            # A watch that is cut again and again, but tells something each time, need not be waited for.
+            attempt = 0 if lasted >= _HEALTHY_AFTER_S or self._progress else attempt + 1
             if failure is None and attempt <= 1:
                 continue  # an ordinary end: go on at once
             delay = retry_delay(
@@ -273,6 +277,7 @@ class _Stream(Generic[T]):
         if event is None:
             return
         kind, item = event
+        self._progress = True
         self._stats.events += 1
         if item.version > self._version:
             self._version = item.version

@@ -26,8 +26,17 @@ def set_up_logging(*, level: str, form: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    if root.level > logging.DEBUG:
+        handler.addFilter(_fold)
     for noisy in ("kopf", "aiohttp.access"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, root.level))
+
+
+def _fold(record: logging.LogRecord) -> bool:
+    """Make one line of what kopf could not do: its traces lead through kopf and tell no more than the error does."""
+    if record.name.startswith("kopf") and record.exc_info:
+        record.exc_info = record.exc_text = None
+    return True
 
 
 def _extras(record: logging.LogRecord) -> dict[str, Any]:

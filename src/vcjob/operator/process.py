@@ -11,7 +11,7 @@ import logging
 import signal
 import socket
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import kopf
@@ -35,6 +35,7 @@ from .metrics import Metrics
 from .observing import Observing, read_gauges
 from .preflight import find_missing_rights, list_needs, wait_for_kinds
 from .settings import OperatorSettings
+from .watchdog import WatcherLost, watch_over
 from .watching import Watchers, make_registry, make_settings
 
 __all__ = ("run_operator",)
@@ -50,6 +51,7 @@ _DEAF_S: Final = 330.0  # the informers reconnect by themselves much sooner
 _QUIET_WRITES: Final = 4  # Events wait while more writes than these are under way
 _STUCK_S: Final = 300.0
 _LAG_S: Final = 10.0
+_WELL_S: Final = 60.0
 
 
 def run_operator(settings: OperatorSettings) -> int:
@@ -61,6 +63,10 @@ def run_operator(settings: OperatorSettings) -> int:
     gc.freeze()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(Operator(settings, credentials).run())
+
+
+class EndedByItself(Exception):
+    """What should go on for ever has ended."""
 
 
 class Operator:
@@ -93,8 +99,8 @@ class Operator:
                     await main
             except (asyncio.CancelledError, TimeoutError):
                 pass
-            except ExceptionGroup:  # of a watch that cannot go on, say, because its kind is no longer served
-                log.exception("failed; to be started anew")
+            except ExceptionGroup as failures:
+                _tell(failures)
         log.info("stopped")
         return 0 if self._stop.is_set() else 1
 
@@ -144,6 +150,7 @@ class Operator:
                 group.create_task(engine.watch(), name="engine watches")
                 kopf_task = group.create_task(self._run_kopf(engine, api, gang, stop_kopf), name="kopf")
                 await self._kopf_started.wait()
+                group.create_task(watch_over(lambda: _find_lost(engine, api, watchers)), name="watchdog")
                 work = group.create_task(self._work(engine, elector, recorder), name="work")
                 try:
                     await asyncio.wait((work, kopf_task), return_when=asyncio.FIRST_COMPLETED)
@@ -153,7 +160,7 @@ class Operator:
                     await recorder.stop(deadline_s=_LAST_WORDS_S)
                     stop_kopf.set()
                     await asyncio.wait((kopf_task,), timeout=_STOP_S / 2)
-                raise RuntimeError("kopf or the engine ended by itself")
+                raise EndedByItself("kopf or the engine ended by itself")
         finally:
             await server.stop()
 
@@ -281,6 +288,33 @@ class Operator:
             Check(name="synced", find_fault=synced),
             Check(name="server", find_fault=server),
         )
+
+
+def _find_lost(engine: Engine, api: ApiClient, watchers: Watchers) -> str:
+    """Return a sentence when kopf's watches are lost although the server is there."""
+    if dead := watchers.find_dead():
+        return dead
+    if steady() - engine.pods.last_heard > _WELL_S:
+        return ""
+    return watchers.find_deaf(api.lent_heard)
+
+
+def _tell(failures: ExceptionGroup) -> None:
+    """Log why the process ends; that a kind is no longer served, say, is no fault of the code and needs no trace."""
+    causes = list(_leaves(failures))
+    ours = [cause for cause in causes if not isinstance(cause, WatcherLost | EndedByItself)]
+    if any(not type(cause).__module__.startswith("kopf.") for cause in ours):
+        log.error("failed; to be started anew", exc_info=failures)
+    else:
+        log.error("failed; to be started anew", extra={"error": "; ".join(dict.fromkeys(map(str, causes)))})
+
+
+def _leaves(failure: Exception) -> Iterator[Exception]:
+    if isinstance(failure, ExceptionGroup):
+        for inner in failure.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield failure
 
 
 def _always() -> None:

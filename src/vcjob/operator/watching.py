@@ -6,7 +6,7 @@ annotation, no status. What the objects mean is decided elsewhere.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, repeat
 from typing import Any
 
@@ -39,6 +39,7 @@ PRIORITY_CLASSES: WatchedKind = ("scheduling.k8s.io", "v1", "priorityclasses")
 _SERVER_TIMEOUT_S = 50  # a watch is renewed this often, so that a silent one is noticed within a minute
 _CLIENT_TIMEOUT_S = 60
 _RETRY_CAP_S = 10.0
+_DEAF_S = 150.0  # a watch is begun anew each minute; more than two in vain are no accident
 _LOGIN_PAUSE_S = 5.0  # between two logins
 
 
@@ -164,6 +165,12 @@ class Watchers:
         dead = self._seen - running
         self._seen |= running
         return f"the watch of {', '.join(sorted(dead))} has ended" if dead else ""
+
+    def find_deaf(self, heard: Mapping[str, float]) -> str:
+        """Return a sentence when one has not got a word from the server for long; `heard` is by path (steady)."""
+        limit = steady() - _DEAF_S
+        deaf = sorted(path for path, at in heard.items() if at < limit and path.rpartition("/")[2] in self._awaited)
+        return f"nothing was heard of {', '.join(deaf)} for {_DEAF_S:.0f} s" if deaf else ""
 
     def _running(self) -> set[str]:
         names = [task.get_name() for task in asyncio.all_tasks()]

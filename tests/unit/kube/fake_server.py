@@ -16,7 +16,7 @@ from typing import Any
 
 from aiohttp import web
 
-__all__ = ("Answer", "FakeServer", "LostAnswer", "Slow")
+__all__ = ("Answer", "CutAnswer", "FakeServer", "LostAnswer", "Slow")
 
 Object = dict[str, Any]
 
@@ -38,13 +38,18 @@ class LostAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CutAnswer:
+    """Execute, then cut the connection in the middle of the answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Slow:
     """Execute, then wait before the answer."""
 
     seconds: float
 
 
-Fault = Answer | LostAnswer | Slow
+Fault = Answer | CutAnswer | LostAnswer | Slow
 
 
 @dataclass(slots=True, kw_only=True)
@@ -208,6 +213,14 @@ class FakeServer:
         if isinstance(fault, LostAnswer):
             assert request.transport is not None
             request.transport.abort()
+        if isinstance(fault, CutAnswer):
+            assert request.transport is not None
+            whole = response.body
+            assert isinstance(whole, bytes)
+            request.transport.write(
+                b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(whole), whole[: len(whole) // 2])
+            )
+            request.transport.close()
         if isinstance(fault, Slow):
             await asyncio.sleep(fault.seconds)
         return response

@@ -1,0 +1,103 @@
+"""What another library's requests meet on a session that we lend: our patience instead of its own.
+
+How often a library tries, what it takes for fatal, and how long it lets itself be put off by a Retry-After decides
+whether a kind is watched or not; so requests that a server refuses for a while are sent again here, with the delays
+that our own watches have, until there is an answer. Only GET is repeated.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from typing import Final
+
+import aiohttp
+
+from vcjob.kube.backoff import retry_delay
+from vcjob.kube.clock import steady
+
+__all__ = ("Patience",)
+
+log = logging.getLogger(__name__)
+
+_PASSING: Final = frozenset({403, 408, 429, 500, 502, 503, 504})
+_BACKOFF_BASE_S: Final = 0.5
+_BACKOFF_CAP_S: Final = 10.0
+_RETRY_AFTER_CAP_S: Final = 30.0
+_WATCH_SPACING_S: Final = 0.5
+_GONE: Final = 410
+
+
+class Patience:
+    """A middleware for aiohttp; `heard` says by path when a request was last answered (steady)."""
+
+    def __init__(self, *, observe: Callable[[str, str, int, float], None] | None = None) -> None:
+        """`observe` is told verb, path, code (0: no answer) and seconds of each request."""
+        self.heard: dict[str, float] = {}
+        self._observe = observe
+        self._begun: dict[str, float] = {}  # path -> when its last watch began (steady)
+        self._failing: dict[str, str] = {}  # path -> the last failure; a repeated one is logged at debug level
+
+    async def __call__(self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+        if request.method != "GET":
+            return await send(request)
+        path, is_watch = request.url.path, bool(request.url.query.get("watch"))
+        if is_watch:
+            await self._space(path)
+        attempt = 0
+        while True:
+            try:
+                response = await self._send(request, send, is_watch=is_watch)
+            except TimeoutError:
+                raise
+            except (aiohttp.ClientError, OSError) as error:
+                failure, asked = str(error) or type(error).__name__, None
+            else:
+                if response.status == _GONE and is_watch and "resourceVersion" in request.url.query:
+                    # Without a version the server tells of everything that is there: as good as a list.
+                    response.close()
+                    request.url = request.url.without_query_params("resourceVersion")
+                    continue
+                if response.status not in _PASSING:
+                    self.heard[path] = steady()
+                    self._failing.pop(path, None)
+                    return response
+                failure, asked = f"HTTP {response.status}", response.headers.get("Retry-After")
+                response.close()
+            self._note(path, failure)
+            await asyncio.sleep(_delay(attempt, asked))
+            attempt += 1
+
+    async def _space(self, path: str) -> None:
+        """Wait a little when a watch of this path has begun just now: one that is cut again and again must not spin."""
+        begun = self._begun.get(path)
+        if begun is not None and (left := begun + _WATCH_SPACING_S - steady()) > 0:
+            await asyncio.sleep(left)
+        self._begun[path] = steady()
+
+    async def _send(
+        self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType, *, is_watch: bool
+    ) -> aiohttp.ClientResponse:
+        sent, code = steady(), 0
+        try:
+            response = await send(request)
+            if not is_watch:
+                await response.read()  # here, where an answer that is cut in the middle can be asked for again
+            code = response.status
+            return response
+        finally:
+            if self._observe is not None:
+                self._observe("WATCH" if is_watch else "GET", request.url.path, code, steady() - sent)
+
+    def _note(self, path: str, failure: str) -> None:
+        level = logging.DEBUG if self._failing.get(path) == failure else logging.WARNING
+        self._failing[path] = failure
+        log.log(level, "list or watch failed, will retry", extra={"path": path, "error": failure})
+
+
+def _delay(attempt: int, asked: str | None) -> float:
+    delay = retry_delay(attempt, chance=random.random(), base_s=_BACKOFF_BASE_S, cap_s=_BACKOFF_CAP_S)
+    try:
+        return max(delay, min(float(asked or ""), _RETRY_AFTER_CAP_S))
+    except ValueError:  # the HTTP-date form, which no API server sends
+        return delay

@@ -1,0 +1,82 @@
+"""What a server refuses for a while does not reach the borrower of a session."""
+
+import pytest
+from tests.unit.kube.fake_server import Answer, CutAnswer, FakeServer
+
+from vcjob.kube import lending
+from vcjob.kube.client import ApiClient
+
+PODS = "/api/v1/pods"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Note the delays instead of waiting for them."""
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(lending.asyncio, "sleep", sleep)
+    return slept
+
+
+@pytest.mark.parametrize("code", [403, 408, 429, 500, 502, 503, 504])
+async def test_a_refusal_that_passes_is_waited_for(api: ApiClient, server: FakeServer, code: int):
+    server.inject(Answer(code=code), verb="GET", times=3)
+    async with api.lend_session().get(server.url + PODS) as response:
+        assert response.status == 200
+    assert server.count("GET", "pods") == 4
+
+
+@pytest.mark.parametrize("code", [400, 401, 404, 410])
+async def test_what_does_not_pass_is_for_the_borrower(api: ApiClient, server: FakeServer, code: int):
+    server.inject(Answer(code=code), verb="GET")
+    async with api.lend_session().get(server.url + PODS) as response:
+        assert response.status == code
+
+
+@pytest.mark.parametrize(
+    ("asked", "least", "most"),
+    [("7200", 30, 30), ("3", 3, 3), (None, 0.25, 0.5), ("Wed, 21 Oct 2065 07:28:00 GMT", 0.25, 0.5)],
+)
+async def test_a_server_may_ask_for_half_a_minute_at_most(
+    api: ApiClient, server: FakeServer, quick: list[float], asked: str | None, least: float, most: float
+):
+    server.inject(Answer(code=429, retry_after=asked), verb="GET")
+    async with api.lend_session().get(server.url + PODS):
+        pass
+    assert least <= quick[0] <= most
+
+
+async def test_it_says_when_a_path_was_last_answered(api: ApiClient, server: FakeServer):
+    assert api.lent_heard == {}
+    async with api.lend_session().get(server.url + PODS, params={"watch": ""}):
+        pass
+    assert set(api.lent_heard) == {PODS}
+
+
+async def test_an_answer_that_is_cut_is_asked_for_again(api: ApiClient, server: FakeServer):
+    server.put("/api/v1/pods", "ns", "a")
+    server.inject(CutAnswer(), verb="GET", times=2)
+    async with api.lend_session().get(server.url + PODS) as response:
+        assert len((await response.json())["items"]) == 1
+    assert server.count("GET", "pods") == 3
+
+
+async def test_a_watch_that_is_too_old_begins_with_all_there_is(api: ApiClient, server: FakeServer):
+    server.inject(Answer(code=410, reason="Expired"), verb="WATCH")
+    async with api.lend_session().get(server.url + PODS, params={"watch": "true", "resourceVersion": "7"}) as response:
+        assert response.status == 200
+    assert [path for verb, path in server.calls] == [f"{PODS}?watch=true&resourceVersion=7", f"{PODS}?watch=true"]
+
+
+async def test_a_watch_that_is_cut_again_and_again_does_not_spin(
+    api: ApiClient, server: FakeServer, quick: list[float]
+):
+    session = api.lend_session()
+    for _ in range(3):
+        async with session.get(server.url + PODS, params={"watch": "true"}):
+            pass
+    assert len(quick) == 2
+    assert all(0 < seconds <= 0.5 for seconds in quick)
