@@ -35,6 +35,7 @@ class Fate:
     after_s: float = 0.0  # running for so long
     codes: Mapping[str, int] = field(default_factory=dict)  # container -> exit code; none: it runs for ever
     restarts: int = 0  # of its containers, told while it runs
+    first_run_only: bool = False  # later runs of the Job run for ever
 
     @property
     def phase(self) -> str:
@@ -45,8 +46,8 @@ FOREVER: Final = Fate()
 PENDING: Final = Fate(starts=False)
 
 
-def fails(code: int = 1, *, after_s: float = 0.3) -> Fate:
-    return Fate(after_s=after_s, codes={"main": code})
+def fails(code: int = 1, *, after_s: float = 0.3, first_run_only: bool = False) -> Fate:
+    return Fate(after_s=after_s, codes={"main": code}, first_run_only=first_run_only)
 
 
 def succeeds(*, after_s: float = 0.3) -> Fate:
@@ -112,6 +113,8 @@ class Kubelet:
         fate = self.fates.get((labels["volcano.sh/job-name"], labels["volcano.sh/task-spec"]), FOREVER)
         if not fate.starts:
             return
+        if fate.first_run_only and pod["metadata"]["annotations"]["volcano.sh/job-retry-count"] != "0":
+            fate = FOREVER
         try:
             await asyncio.sleep(STARTUP_S)
             binding = {
@@ -142,9 +145,12 @@ class Kubelet:
     async def _end(self, pod: Object) -> None:
         await asyncio.sleep(GRACE_S)
         try:
-            await self._api.delete(PODS, pod["metadata"]["name"], self._namespace, grace_s=0)
+            # With its UID, for a successor may have its name by now.
+            options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
+            path = PODS.path(self._namespace, name=pod["metadata"]["name"])
+            await self._api.call("DELETE", path, body={"kind": "DeleteOptions", "apiVersion": "v1", **options})
         except Refused as refused:
-            if refused.code != 404:
+            if refused.code not in (404, 409):
                 raise
 
     async def _tell(self, pod: Object, phase: str, fate: Fate) -> None:

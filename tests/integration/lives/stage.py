@@ -86,10 +86,15 @@ class Stage:
                     if left:
                         await news.wait()
         except TimeoutError:
-            states = [job.get("status", {}) for job in self._seen.get(name, [])[since:]]
-            lines = "\n".join(f"  {s.get('state')} { ({k: s[k] for k in s if isinstance(s[k], int)}) }" for s in states)
-            raise AssertionError(f"{name} did not come to {left[0]} of {phases}:\n{lines}") from None
+            raise AssertionError(
+                f"{name} did not come to {left[0]} of {phases}:\n{self.tell(name, since=since)}"
+            ) from None
         return at
+
+    def tell(self, name: str, *, since: int = 0) -> str:
+        """Return all versions of a Job's status that were seen, for people."""
+        states = [job.get("status", {}) for job in self._seen.get(name, [])[since:]]
+        return "\n".join(f"  {s.get('state')} { ({k: s[k] for k in s if isinstance(s[k], int)}) }" for s in states)
 
     async def job(self, name: str) -> Object:
         return await self.api.get(JOBS, name, self.namespace)
