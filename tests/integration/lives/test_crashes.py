@@ -1,7 +1,7 @@
 """Wherever the operator dies, its successor brings the Job to the same end.
 
-For each life and every k the operator's k-th write takes effect, and at that moment the process is no more: it never sees
-the answer. The engine runs inside the test, so that all k are played side by side.
+For each life and every k the operator's k-th write takes effect, and at that moment the process is no more: it never
+sees the answer. The engine runs inside the test, so that all k are played side by side.
 """
 
 import asyncio
@@ -32,6 +32,7 @@ from vcjob.lifecycle.status import Status
 
 SIDE_BY_SIDE: Final = 8
 NAME: Final = "j"
+WITHOUT_GROUPS: Final = NoGang(gang_scheduler_name="volcano")
 
 
 class Silence:
@@ -77,7 +78,7 @@ class Life:
     fates: dict[str, Fate] = field(default_factory=dict)
     ends: Callable[[Object, dict[str, Object]], bool]
     meddle: Callable[[Stage], Awaitable[None]] | None = None  # once it runs
-    gang: Gang = NoGang(gang_scheduler_name="volcano")
+    gang: Gang = WITHOUT_GROUPS
 
 
 def runs_again(found: Object, pods: dict[str, Object]) -> bool:
