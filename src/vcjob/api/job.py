@@ -6,9 +6,10 @@ that no webhook has defaulted behaves as if one had.
 """
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import ConfigDict, Field, WithJsonSchema
+from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
 
 from .base import DNS_LABEL, DNS_NAME, Count, Int32, Model, ObjectMeta, null_as
 from .duration import DURATION_PATTERN
@@ -18,6 +19,7 @@ from .topology import NetworkTopology
 
 __all__ = (
     "DEFAULT_MAX_RETRY",
+    "PODS_MAX",
     "Action",
     "DependsOn",
     "Event",
@@ -32,6 +34,9 @@ __all__ = (
 )
 
 DEFAULT_MAX_RETRY: Final = 3
+# As many as a whole cluster may hold, by Kubernetes' own limits. Beyond it a Job can never run, and whoever walked over
+# its Pods, of which there could be two billion, would stand still.
+PODS_MAX: Final = 150_000
 
 PodTemplate = Annotated[dict[str, Any], null_as({}), WithJsonSchema({"x-core": "io.k8s.api.core.v1.PodTemplateSpec"})]
 ClaimSpec = Annotated[dict[str, Any], WithJsonSchema({"x-core": "io.k8s.api.core.v1.PersistentVolumeClaimSpec"})]
@@ -219,6 +224,13 @@ class JobSpec(Model):
         description="How long the Job is thought to run, for the scheduler.",
         json_schema_extra={"pattern": DURATION_PATTERN},
     )
+
+    @model_validator(mode="after")
+    def _is_of_a_possible_size(self) -> Self:
+        if self.total_replicas > PODS_MAX:
+            facts = {"total": self.total_replicas, "limit": PODS_MAX}
+            raise PydanticCustomError("too_many_pods", "{total} Pods in all tasks; a Job has {limit} at most", facts)
+        return self
 
     @property
     def effective_max_retry(self) -> int:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from vcjob.api.job import PODS_MAX
+
 from .pod import Pod
 
 __all__ = ("RESTART_KEY", "Restart", "Targets", "restart_delay")
@@ -82,9 +84,14 @@ class Restart:
 
 def _read_ranges(text: str) -> frozenset[int]:
     out: set[int] = set()
+    left = PODS_MAX
     for part in text.split(","):
         first, _, last = part.partition("-")
-        out.update(range(int(first), int(last or first) + 1))
+        indices = range(int(first), int(last or first) + 1)
+        left -= len(indices)
+        if left < 0:
+            raise ValueError("more Pods than a Job can have")
+        out.update(indices)
     return frozenset(out)
 
 
