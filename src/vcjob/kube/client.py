@@ -378,5 +378,5 @@ def _make_socket(address: aiohttp.AddrInfoType) -> socket.socket:
 
 
 def _unreachable(error: Exception, verb: str, path: str) -> Unreachable:
-    words = str(error) or type(error).__name__
+    words = str(error) or ("timed out" if isinstance(error, TimeoutError) else type(error).__name__)
     return Unreachable(f"no answer to {verb} {path}: {words}", reason=type(error).__name__, verb=verb, path=path)

@@ -32,7 +32,7 @@ class HealthServer:
         self._runners: list[web.AppRunner] = []
 
     async def start(self, *, health: BindAddress, metrics: BindAddress) -> None:
-        """Listen. Raises OSError when an address is taken."""
+        """Listen. Raises OSError, with the address, when that cannot be."""
         probes = [web.get("/livez", self._livez), web.get("/healthz", self._livez), web.get("/readyz", self._readyz)]
         pages = [web.get("/metrics", self._metrics)]
         if health == metrics:
@@ -53,7 +53,10 @@ class HealthServer:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await runner.setup()
         self._runners.append(runner)
-        await web.TCPSite(runner, address.host or None, address.port).start()
+        try:
+            await web.TCPSite(runner, address.host or None, address.port).start()
+        except OSError as error:
+            raise OSError(f"{address.host}:{address.port}: {error.strerror or error}") from error
 
     async def _livez(self, request: web.Request) -> web.Response:
         return _answer(self._live)

@@ -12,7 +12,7 @@ import signal
 import socket
 import uuid
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import kopf
 import uvloop
@@ -86,6 +86,7 @@ class Operator:
 
     async def run(self) -> int:
         """Run until told to stop; return the exit code."""
+        asyncio.get_running_loop().set_exception_handler(_hear_loop)
         self._catch_signals()
         agent = f"vcjob/{__version__}"
         async with ApiClient(self._credentials, user_agent=agent, observer=self._observe_request) as api:
@@ -315,6 +316,17 @@ def _leaves(failure: Exception) -> Iterator[Exception]:
             yield from _leaves(inner)
     else:
         yield failure
+
+
+def _hear_loop(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what no task was there to catch.
+
+    A connection that breaks while nobody waits on it is no error of ours; whoever uses it next is told.
+    """
+    transport, error = context.get("transport"), context.get("exception")
+    broken = transport is not None and (isinstance(error, OSError) or transport.is_closing())
+    level = logging.DEBUG if broken else logging.ERROR
+    log.log(level, context.get("message", "event loop error"), exc_info=error)
 
 
 def _always() -> None:
