@@ -268,7 +268,7 @@ class ApiClient:
         Closing it leaves this client alone, so it may be given away, for instance in a `kopf.AiohttpSession`. What the
         server refuses for a while is tried again beneath it, so that its user need not.
         """
-        session = self._make_session(self._patience)
+        session = self._patience.lend(self._make_session)
         self._lent.add(session)
         return session
 

@@ -8,6 +8,7 @@ that our own watches have, until there is an answer. Only GET is repeated.
 import asyncio
 import logging
 import random
+import weakref
 from collections.abc import Callable
 from typing import Final
 
@@ -29,7 +30,7 @@ _GONE: Final = 410
 
 
 class Patience:
-    """A middleware for aiohttp; `heard` says by path when a request was last answered (steady)."""
+    """What middlewares of all lent sessions share; `heard` says by path when a request was last answered (steady)."""
 
     def __init__(self, *, observe: Callable[[str, str, int, float], None] | None = None) -> None:
         """`observe` is told verb, path, code (0: no answer) and seconds of each request."""
@@ -38,7 +39,21 @@ class Patience:
         self._begun: dict[str, float] = {}  # path -> when its last watch began (steady)
         self._failing: dict[str, str] = {}  # path -> the last failure; a repeated one is logged at debug level
 
-    async def __call__(self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    def lend(
+        self, make_session: Callable[[aiohttp.ClientMiddlewareType], aiohttp.ClientSession]
+    ) -> aiohttp.ClientSession:
+        """Return a session that is patient for as long as it is open."""
+
+        async def be_patient(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+            return await self._request(request, send, is_closed=lambda: (made := lent()) is None or made.closed)
+
+        session = make_session(be_patient)
+        lent = weakref.ref(session)
+        return session
+
+    async def _request(
+        self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType, *, is_closed: Callable[[], bool]
+    ) -> aiohttp.ClientResponse:
         if request.method != "GET":
             return await send(request)
         path, is_watch = request.url.path, bool(request.url.query.get("watch"))
@@ -66,6 +81,8 @@ class Patience:
                 response.close()
             self._note(path, failure)
             await asyncio.sleep(_delay(attempt, asked))
+            if is_closed():
+                raise RuntimeError("Session is closed")  # as aiohttp says it
             attempt += 1
 
     async def _space(self, path: str) -> None:

@@ -80,3 +80,16 @@ async def test_a_watch_that_is_cut_again_and_again_does_not_spin(
             pass
     assert len(quick) == 2
     assert all(0 < seconds <= 0.5 for seconds in quick)
+
+
+async def test_patience_ends_with_the_session(api: ApiClient, server: FakeServer, monkeypatch: pytest.MonkeyPatch):
+    session = api.lend_session()
+
+    async def close(seconds: float) -> None:
+        await session.close()
+
+    monkeypatch.setattr(lending.asyncio, "sleep", close)
+    server.inject(Answer(code=503), verb="GET", times=9)
+    with pytest.raises(RuntimeError, match="closed"):
+        await session.get(server.url + PODS)
+    assert server.count("GET", "pods") == 1
