@@ -135,86 +135,35 @@ async def test_a_server_that_does_not_answer_is_named(
 # Wrong words
 
 
-async def test_a_bad_kubeconfig_is_one_clear_line(control_plane: ControlPlane, tmp_path: Path):
-    good = control_plane.operator_kubeconfig
-    config = yaml.safe_load(good.read_text())
-    broken = tmp_path / "broken"
-    broken.write_text("{not yaml")
-    no_user = tmp_path / "no-user"
-    no_user.write_text(yaml.safe_dump(config | {"users": []}))
-    bad_ca = tmp_path / "bad-ca"
-    cluster = config["clusters"][0] | {"cluster": {"server": "https://x", "certificate-authority-data": "bm8="}}
-    bad_ca.write_text(yaml.safe_dump(config | {"clusters": [cluster]}))
-    cases = {
-        ("--kubeconfig", str(tmp_path / "none")): "none does not exist",
-        ("--kubeconfig", str(tmp_path)): "is a directory",
-        ("--kubeconfig", str(broken)): "is not YAML",
-        ("--kubeconfig", str(no_user)): "users has no",
-        ("--kubeconfig", str(bad_ca)): "certificate authority is not PEM",
-        ("--kubeconfig", str(good), "--context", "there-is-none"): "contexts has no 'there-is-none'",
-    }
-    answers = await asyncio.gather(*(run(*arguments) for arguments in cases))
-    for (arguments, words), (code, said) in zip(cases.items(), answers, strict=True):
-        assert words in said, arguments
-        assert "Traceback" not in said, arguments
-        assert code in (1, 2), arguments
-        assert said.count("Error:") == 1, said
-
-
-async def test_wrong_values_are_named(control_plane: ControlPlane):
-    config = ("--kubeconfig", str(control_plane.operator_kubeconfig))
+async def test_what_cannot_be_is_one_clear_line(control_plane: ControlPlane, tmp_path: Path):
+    good = str(control_plane.operator_kubeconfig)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        port = taken.getsockname()[1]
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
         cases = {
-            ("--gang-scheduler", "kueue"): ("'kueue' is not one of 'none', 'volcano'", 2),
-            ("--log-level", "loud"): ("'loud' is not one of", 2),
-            ("--log-format", "xml"): ("'xml' is not one of", 2),
-            ("--health-bind-address", "nowhere"): ("'nowhere' is no bind address", 2),
-            ("--metrics-bind-address", ":99999"): ("':99999' is no bind address", 2),
-            ("--namespace", "Not/AName"): ("'Not/AName' is no namespace", 2),
-            ("--namespace", ""): ("is no namespace", 2),
-            ("--leader-elect-namespace", "a b"): ("'a b' is no namespace", 2),
-            ("--no-such-flag",): ("No such option", 2),
-            (*config, "--health-bind-address", f"127.0.0.1:{port}"): (f"127.0.0.1:{port}", 1),
-            (*config, "--health-bind-address", "no.such.host.invalid:80"): ("no.such.host.invalid", 1),
+            ("--kubeconfig", str(tmp_path / "none")): "none does not exist",
+            ("--kubeconfig", good, "--context", "there-is-none"): "contexts has no 'there-is-none'",
+            ("--kubeconfig", good, "--health-bind-address", address): f"cannot listen: {address}",
         }
-        answers = await asyncio.gather(*(run(*arguments) for arguments in cases))
-    for (arguments, (words, code)), (got, said) in zip(cases.items(), answers, strict=True):
-        assert words in said, arguments
-        assert "Traceback" not in said, arguments
-        assert got == code, arguments
+        for arguments, words in cases.items():
+            code, said = await run(*arguments)
+            assert (code, words in said) == (1, True), said
+            assert said.startswith("Error: ") and said.count("\n") == 1, said
 
 
-async def test_every_option_is_read_from_the_environment(
+async def test_options_are_read_from_the_environment(
     operator: StartOperator, api: Api, namespace: str, control_plane: ControlPlane
 ):
-    answers = await asyncio.gather(
-        run(VCJOB_KUBECONFIG="/does/not/exist"),
-        run(VCJOB_KUBECONFIG=str(control_plane.operator_kubeconfig), VCJOB_CONTEXT="there-is-none"),
-        run(VCJOB_GANG_SCHEDULER="kueue"),
-        run(VCJOB_LEADER_ELECT="perhaps"),
-        run(VCJOB_HEALTH_BIND_ADDRESS="nowhere"),
-        run(VCJOB_METRICS_BIND_ADDRESS="nowhere"),
-        run(VCJOB_LOG_LEVEL="loud"),
-        run(VCJOB_LOG_FORMAT="xml"),
-        run(VCJOB_LEADER_ELECT_NAMESPACE="a b"),
-    )
-    assert all(code in (1, 2) for code, _ in answers), answers
-    names = ("/does/not/exist", "there-is-none", "kueue", "perhaps", "nowhere", "nowhere", "loud", "xml", "a b")
-    assert all(name in said for name, (_, said) in zip(names, answers, strict=True)), answers
-
     env = {"VCJOB_NAMESPACE": f"{namespace} default", "VCJOB_SCHEDULER_NAME": "mine", "VCJOB_LOG_FORMAT": "json"}
     process = await operator(env=env)
     body = job("j", task("w", 1, pod={"schedulerName": "mine"}), task("v", 1, pod={"schedulerName": "other"}))
     await api.create(JOBS, body, namespace)
     pods = await pods_when(api, "j", namespace, count=2)
     assert [pod["spec"]["schedulerName"] for _, pod in sorted(pods.items())] == ["other", "default-scheduler"]
+    assert await process.stop() == 0
     lines = [json.loads(line) for line in process.log.read_text().splitlines()]
     assert all({"time", "level", "logger", "message"} <= set(line) for line in lines)
-    assert await process.stop() == 0
-    [json.loads(line) for line in process.log.read_text().splitlines()]
 
 
 async def test_only_the_namespaces_that_are_named_are_looked_at(

@@ -233,9 +233,9 @@ def test_containers_of_one_name_in_two_tasks_are_told_apart(corners: Corners):
     assert ports(corners["shared"]["b-0"]) == {22: "mpijob-port"}
 
 
-async def test_a_job_of_no_pods_at_all_waits_without_harm(standing: Standing, api: Api):
+async def test_a_job_of_no_pods_at_all_runs_without_harm(standing: Standing, api: Api):
     await api.create(JOBS, job("empty", task("w", 0), plugins={"svc": [], "ssh": []}), standing.namespace)
-    await in_phase(api, "empty", standing.namespace, "Pending")
+    await in_phase(api, "empty", standing.namespace, "Running")
     assert await pods_of(api, "empty", standing.namespace) == {}
     hosts = await api.get(CONFIG_MAPS, "empty-svc", standing.namespace)
     assert hosts["data"] == {"VC_W_HOSTS": "", "VC_W_NUM": "0", "w.host": ""}
