@@ -138,6 +138,8 @@ topologySpreadConstraints:
   - maxSkew: 1
     topologyKey: kubernetes.io/hostname
     whenUnsatisfiable: ScheduleAnyway
+    # Only replicas of the same version count, or an upgrade would end lopsided.
+    matchLabelKeys: [pod-template-hash]
     labelSelector:
       matchLabels:
         {{- include "vcjob.selector" . | nindent 8 }}
