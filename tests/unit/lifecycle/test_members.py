@@ -233,7 +233,7 @@ def test_finished_pods_beyond_the_replicas_do_not_end_the_job():
 
 def test_a_scaling_that_makes_the_spec_impossible_leaves_the_living_pods_alone():
     long = job().task("w" * 55, 10).plugin("svc").running().marked("svc")
-    scaled = long.scale("w" * 55, 1_000_000).pod(*(running("w" * 55, i) for i in range(10)))
+    scaled = long.scale("w" * 55, 100_001).pod(*(running("w" * 55, i) for i in range(10)))
     made = scaled.plan()
     assert (made.stages, made.status.phase, made.status.reason) == ((), Phase.RUNNING, "InvalidSpec")
     assert made.status.running == 10
