@@ -12,6 +12,7 @@ from vcjob.api.job import Phase
 from vcjob.controller.decode import decode_group, decode_pod
 from vcjob.controller.engine import CommandRequest, Engine
 from vcjob.controller.jobs import JobRecord
+from vcjob.controller.reconciler import PassResult
 from vcjob.gang.base import Gang
 from vcjob.kube.errors import ApiError
 from vcjob.lifecycle.outcome import EventNote
@@ -46,6 +47,10 @@ class EventLog:
     def pods_created(self, record: JobRecord, count: int, latency_s: float) -> None: ...
 
     def job_gone(self, record: JobRecord) -> None: ...
+
+    def pass_began(self, waited_s: float) -> None: ...
+
+    def pass_ended(self, result: PassResult, took_s: float) -> None: ...
 
 
 class SimQueue:
@@ -85,6 +90,7 @@ class SimOperator:
         self.engine = Engine(self.api, gang=gang, observer=self.log, assert_leading=lambda: None)  # type: ignore[arg-type]
         self.queue = self.engine.queue = SimQueue(cluster)  # type: ignore[assignment]
         self.heard = dict.fromkeys((*_KINDS, "commands"), 0)
+        self.listed = dict.fromkeys(_KINDS, 0)  # where the present watch of each kind began
         for kind in _KINDS:
             self.list_again(kind)
         self.heard["commands"] = 0
@@ -103,7 +109,7 @@ class SimOperator:
         store = self._store(kind)
         if store is not None:
             store.forget_absent(keys, version=self.cluster.version, namespace=None)
-        self.heard[kind] = len(self.cluster.events.get(kind, ()))
+        self.heard[kind] = self.listed[kind] = len(self.cluster.events.get(kind, ()))
 
     def hear(self, kind: str, count: int = 10**9) -> None:
         """Take the next events of a watch."""
@@ -113,8 +119,8 @@ class SimOperator:
             self._take(kind, event, raw)
 
     def hear_again(self, kind: str, back: int) -> None:
-        """Take an event once more that was told before."""
-        told = self.cluster.events.get(kind, [])[: self.heard[kind]]
+        """Take an event once more that was told before, as a belated answer to a write would tell it."""
+        told = self.cluster.events.get(kind, [])[self.listed[kind] : self.heard[kind]]
         if told and told[-1 - back % len(told)][0] != "DELETED":
             self._take(kind, *told[-1 - back % len(told)])
 
