@@ -52,8 +52,9 @@ lint: venv ## style, types, imports between rooms, generated files
 	$(BIN)/python -m vcjob.api.crds --out deploy/crds --check
 
 .PHONY: crds
-crds: venv ## deploy/crds from the models
+crds: venv ## deploy/crds from the models, and what is made of them: the chart's copies, the plain manifests
 	$(BIN)/python -m vcjob.api.crds --out deploy/crds
+	@$(MAKE) --no-print-directory chart-crds manifests
 
 BENCH_ARGS ?=
 .PHONY: bench
