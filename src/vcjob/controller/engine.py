@@ -33,7 +33,7 @@ from .executor import Executor
 from .jobs import JobRecord, make_record
 from .memory import JobMemory
 from .queue import Key, WorkQueue
-from .reconciler import Observer, Reconciler
+from .reconciler import Observer, PassResult, Reconciler
 
 __all__ = ("CommandRequest", "Engine")
 
@@ -73,7 +73,7 @@ class Engine:
         namespaces: tuple[str, ...] = (),
         assert_leading: Callable[[], None],
     ) -> None:
-        self.queue = WorkQueue()
+        self.queue = WorkQueue(on_taken=observer.pass_began)
         self.limiter = FairLimiter()
         self.jobs: Store[JobRecord] = Store(self._job_changed, now=steady)
         self.pods = Informer(
@@ -361,27 +361,31 @@ class Engine:
         began = perf_counter()
         self.oldest_pass[key] = steady()
         again: float | None = None
+        result = PassResult.SUCCESS
         try:
             again = await self._pass(key)
             self._failed.pop(key, None)
+            result = PassResult.SUCCESS if again is None else PassResult.REQUEUE_AFTER
         except NotLeading:
             pass
         except ApiError as error:
-            again = self._after_failure(key)
+            result, again = PassResult.ERROR, self._after_failure(key)
             log.info(
                 "pass failed, will retry",
                 extra={"job": "/".join(key), "error": error.message, "wait_s": round(again, 2)},
             )
         except Exception:  # whatever one Job makes us stumble over must not stop the others
-            again = self._after_failure(key)
+            result, again = PassResult.ERROR, self._after_failure(key)
             log.exception("pass failed unexpectedly", extra={"job": "/".join(key), "wait_s": round(again, 2)})
         finally:
             self.oldest_pass.pop(key, None)
             took = perf_counter() - began
             self.passes += 1
             self.pass_seconds += took
+            self._observer.pass_ended(result, took)
             self.queue.done(key, spacing_s=self._spacing(key))
-            if again is not None and key in self.jobs:
+            if again is not None and (key in self.jobs or key in self._commands):
+                self.queue.stats.retries += result is PassResult.ERROR
                 self.queue.add_after(key, again)
 
     async def _pass(self, key: Key) -> float | None:
@@ -419,7 +423,7 @@ class Engine:
             try:
                 if not await self._delete_command(request):
                     continue
-            except ApiError:
+            except BaseException:  # a lost lead and a cancelled pass, too, leave the rest to the next one
                 self._commands.setdefault(key, []).extend(requests[position:])
                 raise
             if request.target_uid and request.target_uid != record.uid:
@@ -429,20 +433,29 @@ class Engine:
 
     async def _drop_orphaned_commands(self, key: Key) -> None:
         """Delete Commands for a Job that the API server does not know."""
-        requests = self._commands.pop(key, ())
-        if not requests:
-            return
+        requests = self._commands.pop(key, [])
         try:
-            path = f"/apis/{BATCH_API_VERSION}/namespaces/{key[0]}/jobs/{key[1]}"
-            self.take_job(msgspec.json.decode(await self._api.get(path)))
-            self._commands[key] = [*requests, *self._commands.get(key, ())]
-            self.queue.add(key)
-        except NotFound:
-            for request in requests:
-                await self._delete_command(request)
+            if requests and await self._knows(key):
+                self.queue.add(key)
+                return
+            while requests:
+                await self._delete_command(requests[0])
+                request = requests.pop(0)
                 log.info(
                     "command ignored, its job does not exist", extra={"job": "/".join(key), "command": request.name}
                 )
+        finally:
+            if requests:
+                self._commands[key] = [*requests, *self._commands.get(key, ())]
+
+    async def _knows(self, key: Key) -> bool:
+        """Ask the API server for a Job that no watch has told of."""
+        try:
+            path = f"/apis/{BATCH_API_VERSION}/namespaces/{key[0]}/jobs/{key[1]}"
+            self.take_job(msgspec.json.decode(await self._api.get(path)))
+        except NotFound:
+            return False
+        return True
 
     async def _delete_command(self, request: CommandRequest) -> bool:
         path = f"/apis/{BUS_GROUP}/v1alpha1/namespaces/{request.namespace}/commands/{request.name}"

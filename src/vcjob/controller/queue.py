@@ -8,6 +8,7 @@ running loop; time is the loop's clock.
 import asyncio
 import heapq
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 __all__ = ("Key", "QueueStats", "WorkQueue")
@@ -29,8 +30,10 @@ class QueueStats:
 class WorkQueue:
     """Keys to work on."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, on_taken: Callable[[float], None] | None = None) -> None:
+        """`on_taken` is told how many seconds a key was ready before it was taken."""
         self.stats = QueueStats()
+        self._on_taken = on_taken
         self._ready: dict[str, deque[Key]] = {}  # by namespace; none is empty
         self._turns: deque[str] = deque()
         self._since: dict[Key, float] = {}  # ready keys -> when they became so
@@ -82,8 +85,11 @@ class WorkQueue:
                 else:
                     del self._ready[namespace]
                 self._working[key] = False
+                waited = now - self._since.pop(key)
                 self.stats.taken += 1
-                self.stats.waited_s += now - self._since.pop(key)
+                self.stats.waited_s += waited
+                if self._on_taken is not None:
+                    self._on_taken(waited)
                 return key
             self._wake.clear()
             timeout = max(0.0, self._heap[0][0] - now) if self._heap else None

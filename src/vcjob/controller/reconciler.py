@@ -7,6 +7,7 @@ what the status says is the plan's.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from typing import Any, Final, Protocol
 
 from vcjob.api.job import Phase
@@ -27,7 +28,7 @@ from .jobs import JobRecord
 from .memory import JobMemory
 from .refusals import Refusal, judge
 
-__all__ = ("Observer", "Reconciler", "Surroundings", "status_patch")
+__all__ = ("Observer", "PassResult", "Reconciler", "Surroundings", "status_patch")
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,14 @@ _UNWATCHED_CAP_S: Final = 10.0  # for what a user is about to make and no watch 
 _UNWATCHED: Final = ("ClaimNotFound", "NameConflict", "OldPodsTerminating", "QuotaExceeded")
 
 
+class PassResult(StrEnum):
+    """How a pass over a Job ended, in controller-runtime's words."""
+
+    SUCCESS = "success"  # nothing is to be done before something happens
+    REQUEUE_AFTER = "requeue_after"  # the Job is to be looked at again at some time
+    ERROR = "error"
+
+
 class Observer(Protocol):
     """Told what happened, for Events and metrics, after it has happened."""
 
@@ -52,6 +61,10 @@ class Observer(Protocol):
     def pods_created(self, record: JobRecord, count: int, latency_s: float) -> None: ...
 
     def job_gone(self, record: JobRecord) -> None: ...
+
+    def pass_began(self, waited_s: float) -> None: ...
+
+    def pass_ended(self, result: PassResult, took_s: float) -> None: ...
 
 
 class Surroundings(Protocol):

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 __all__ = ("Metrics",)
 
 _LATENCY_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_QUEUE_BUCKETS: Final = tuple(10.0**power for power in range(-6, 2))  # seconds; as controller-runtime has them
 # Thirty exponential steps from 50 ms to a minute, as Volcano's histogram of the same name has.
 _CREATION_BUCKETS: Final = tuple(round(50.0 * (60000.0 / 50.0) ** (step / 29), 3) for step in range(30))
 
@@ -47,11 +48,29 @@ class Metrics:
             buckets=_LATENCY_BUCKETS,
             registry=r,
         )
+        self.reconcile_errors = Counter(
+            "controller_runtime_reconcile_errors_total", "Passes that failed.", ("controller",), registry=r
+        )
+        self.queue_time = Histogram(
+            "workqueue_queue_duration_seconds",
+            "How long a Job waited for its pass once it could have had one.",
+            ("name",),
+            buckets=_QUEUE_BUCKETS,
+            registry=r,
+        )
+        self.work_time = Histogram(
+            "workqueue_work_duration_seconds",
+            "How long a pass took, waiting for the API server included.",
+            ("name",),
+            buckets=_QUEUE_BUCKETS,
+            registry=r,
+        )
         self.leading = Gauge("leader_election_master_status", "1 on the replica that leads.", ("name",), registry=r)
-        self.completed = Counter(
+        # Gauges that only rise: a Counter's name would end in _total, and Volcano's do not.
+        self.completed = Gauge(
             "volcano_job_completed_phase_count", "Jobs that completed.", ("job_name", "queue_name"), registry=r
         )
-        self.failed = Counter(
+        self.failed = Gauge(
             "volcano_job_failed_phase_count", "Jobs that failed.", ("job_name", "queue_name"), registry=r
         )
         self.pod_creation = Histogram(
@@ -69,7 +88,7 @@ class Metrics:
             self.latency.labels(verb).observe(seconds)
 
     def add_gauges(self, read: Callable[[], Iterable[tuple[str, str, dict[str, str], float]]]) -> None:
-        """Show what `read` returns at each scrape: (name, help, labels, value)."""
+        """Show what `read` returns at each scrape: (name, help, labels, value); a name in _total is a counter's."""
         self.registry.register(_Gauges(read))
 
     def forget_job(self, namespace: str, name: str, queue: str) -> None:
@@ -90,9 +109,10 @@ class _Gauges(Collector):
         self._read = read
 
     def collect(self) -> Iterable[Metric]:
-        families: dict[str, GaugeMetricFamily] = {}
+        families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
         for name, text, labels, value in self._read():
             if name not in families:
-                families[name] = GaugeMetricFamily(name, text, labels=list(labels))
+                kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+                families[name] = kind(name, text, labels=list(labels))
             families[name].add_metric(list(labels.values()), value)
         return families.values()

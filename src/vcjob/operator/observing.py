@@ -1,5 +1,6 @@
 """What is told to the world about what the controller did: Events for people, metrics for machines."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Final
 
@@ -7,6 +8,7 @@ from vcjob.api.job import Phase
 from vcjob.api.names import BATCH_API_VERSION, JOB_KIND
 from vcjob.controller.engine import Engine
 from vcjob.controller.jobs import JobRecord
+from vcjob.controller.reconciler import PassResult
 from vcjob.kube.clock import steady
 from vcjob.kube.events import EventRecorder, ObjectRef
 from vcjob.kube.lease import LeaseElector
@@ -26,6 +28,21 @@ class Observing:
     def __init__(self, *, metrics: Metrics, recorder: EventRecorder) -> None:
         self._metrics = metrics
         self._recorder = recorder
+        for result in PassResult:  # at zero from the start, so that the first of a kind shows as a rise
+            metrics.reconciles.labels(_NAME, result)
+        metrics.reconcile_errors.labels(_NAME)
+
+    def pass_began(self, waited_s: float) -> None:
+        """Note how long a Job waited for its pass."""
+        self._metrics.queue_time.labels(_NAME).observe(waited_s)
+
+    def pass_ended(self, result: PassResult, took_s: float) -> None:
+        """Count a pass."""
+        self._metrics.reconciles.labels(_NAME, result).inc()
+        self._metrics.reconcile_time.labels(_NAME).observe(took_s)
+        self._metrics.work_time.labels(_NAME).observe(took_s)
+        if result is PassResult.ERROR:
+            self._metrics.reconcile_errors.labels(_NAME).inc()
 
     def event(self, record: JobRecord, note: EventNote) -> None:
         """Record an Event on the Job."""
@@ -65,8 +82,17 @@ def read_gauges(engine: Engine, elector: LeaseElector | None) -> Iterator[tuple[
     """Yield what is read at each scrape: (name, help, labels, value)."""
     queue, named = engine.queue, {"name": _NAME}
     yield "workqueue_depth", "Jobs waiting for a pass.", named, len(queue)
-    yield "workqueue_unfinished_work", "Jobs whose pass is under way.", named, queue.working
-    yield "workqueue_adds", "Times a Job was marked as worth a look.", named, queue.stats.adds
+    yield "workqueue_adds_total", "Times a Job was marked as worth a look.", named, queue.stats.adds
+    yield "workqueue_retries_total", "Times a Job was put off because its pass had failed.", named, queue.stats.retries
+    running = [steady() - began for began in engine.oldest_pass.values()]
+    yield "workqueue_unfinished_work_seconds", "Age of all passes under way together.", named, sum(running)
+    yield (
+        "workqueue_longest_running_processor_seconds",
+        "Age of the longest pass under way.",
+        named,
+        max(running, default=0.0),
+    )
+    yield "controller_runtime_active_workers", "Passes under way.", {"controller": _NAME}, len(running)
     yield "workqueue_oldest_seconds", "Age of the longest waiting Job.", named, queue.oldest_s
     yield "vcjob_limiter_limit", "Requests that may be in flight.", {}, engine.limiter.limit
     yield "vcjob_limiter_in_flight", "Requests in flight.", {}, engine.limiter.in_flight
@@ -86,5 +112,6 @@ def read_gauges(engine: Engine, elector: LeaseElector | None) -> Iterator[tuple[
             )
             yield "vcjob_watch_relists", "Lists after the first.", {"kind": kind}, informer.relists
             yield "vcjob_store_objects", "Objects known.", {"kind": kind}, len(informer.store)
+    yield "vcjob_tasks", "Tasks of the event loop.", {}, len(asyncio.all_tasks())
     if elector is not None:
         yield "vcjob_leading", "1 while this process leads.", {}, float(elector.is_leader)

@@ -1,0 +1,86 @@
+"""A Command is not lost by a pass that does not come to its end."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from tests.unit.controller.operator import EventLog
+
+from vcjob.controller.engine import CommandRequest, Engine
+from vcjob.gang.none import NoGang
+from vcjob.kube.errors import NotFound, ServerError
+from vcjob.kube.lease import NotLeading
+
+KEY = ("ns", "j")
+
+
+class Server:
+    """Knows the Job or not, and deletes Commands; `failure` is raised instead of the next deletion's answer."""
+
+    def __init__(self, *, has_job: bool) -> None:
+        self.has_job = has_job
+        self.failure: BaseException | None = None
+        self.deleted: list[str] = []
+
+    async def get(self, path: str, **_: Any) -> bytes:
+        if self.failure is not None:
+            raise self.failure
+        if not self.has_job:
+            raise NotFound("no such Job", code=404)
+        return msgspec.json.encode({"metadata": {"namespace": "ns", "name": "j", "uid": "u", "resourceVersion": "1"}})
+
+    async def delete(self, path: str, **_: Any) -> bytes:
+        if self.failure is not None:
+            raise self.failure
+        self.deleted.append(path.rpartition("/")[2])
+        return b"{}"
+
+
+def engine_with(server: Server) -> Engine:
+    made = Engine(
+        server,  # type: ignore[arg-type]
+        gang=NoGang(gang_scheduler_name="volcano"),
+        observer=EventLog(),
+        assert_leading=lambda: None,
+    )
+    for name in ("c1", "c2"):
+        made.take_command(
+            CommandRequest(namespace="ns", name=name, uid=name, action="AbortJob", target="j", target_uid="")
+        )
+    return made
+
+
+async def take_turn(engine: Engine) -> None:
+    await engine._look(await engine.queue.get())
+
+
+@pytest.mark.parametrize("failure", [ServerError("not now", code=503), NotLeading("not any more")])
+@pytest.mark.parametrize("has_job", [True, False])
+async def test_commands_wait_for_the_next_pass_when_one_fails(failure: Exception, has_job: bool):
+    server = Server(has_job=has_job)
+    engine = engine_with(server)
+    if has_job:
+        engine.take_job(msgspec.json.decode(await server.get("")))
+    server.failure = failure
+    await take_turn(engine)
+    assert [request.name for request in engine._commands[KEY]] == ["c1", "c2"]
+    assert server.deleted == []
+
+
+async def test_commands_wait_for_the_next_lead_when_a_pass_is_cancelled():
+    server = Server(has_job=True)
+    engine = engine_with(server)
+    engine.take_job(msgspec.json.decode(await server.get("")))
+    server.failure = asyncio.CancelledError()
+    with pytest.raises(asyncio.CancelledError):
+        await take_turn(engine)
+    assert [request.name for request in engine._commands[KEY]] == ["c1", "c2"]
+
+
+async def test_commands_for_a_job_that_is_not_there_are_deleted():
+    server = Server(has_job=False)
+    engine = engine_with(server)
+    await take_turn(engine)
+    assert server.deleted == ["c1", "c2"]
+    assert KEY not in engine._commands
