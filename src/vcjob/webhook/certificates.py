@@ -13,7 +13,7 @@ every API server able to talk to each other, whichever step they know of:
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from cryptography import x509
@@ -233,7 +233,14 @@ def _made_at(certificate: x509.Certificate) -> datetime:
 
 
 def _valid(authorities: Iterable[bytes], *, now: datetime) -> tuple[bytes, ...]:
-    return tuple(authority for authority in authorities if _load(authority).not_valid_after_utc > now)
+    return tuple(authority for authority in authorities if _ends(authority) > now)
+
+
+def _ends(authority: bytes) -> datetime:
+    try:
+        return _load(authority).not_valid_after_utc
+    except ValueError:  # not a certificate: it ends before everything
+        return datetime.min.replace(tzinfo=UTC)
 
 
 def _load(pem: bytes) -> x509.Certificate:

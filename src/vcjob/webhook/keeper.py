@@ -109,13 +109,17 @@ class CertificateKeeper:
                     "serve from it with --cert-dir"
                 )
             found = _read_material(data)
+            # With the Secret lost, what API servers trust is the only record of the leaves that replicas serve.
+            trusted = (
+                self._published if found else tuple(dict.fromkeys((*await self._read_trusted(), *self._published)))
+            )
             wanted = advance(
                 found,
                 names=self._settings.names,
                 now=self._now(),
                 lifetimes=self._settings.lifetimes,
                 published=found is not None and found.bundle == self._published,
-                trusted=self._published,
+                trusted=trusted,
             )
             if wanted is found:
                 return wanted
@@ -126,6 +130,21 @@ class CertificateKeeper:
             log.info("certificates renewed", extra={"secret": self._settings.secret, "authorities": len(wanted.bundle)})
             return wanted
         raise Conflict(f"Secret {self._settings.secret} is changed by others all the time")
+
+    async def _read_trusted(self) -> tuple[bytes, ...]:
+        """Return the authorities that the configurations trust now."""
+        found: list[bytes] = []
+        for collection in CONFIGURATION_PATHS.values():
+            try:
+                answer = await self._api.get(f"{collection}/{self._settings.configuration}")
+            except NotFound:
+                continue
+            for webhook in msgspec.json.decode(answer).get("webhooks") or ():
+                try:
+                    found += _split_authorities(base64.b64decode(webhook["clientConfig"].get("caBundle") or ""))
+                except ValueError:  # somebody wrote nonsense there; nobody serves under it
+                    continue
+        return tuple(found)
 
     async def _read(self) -> dict[str, Any] | None:
         try:
@@ -214,10 +233,14 @@ def _read_material(data: dict[str, str]) -> Material | None:
         parts = {key: base64.b64decode(data[key]) for key in ("ca.crt", _AUTHORITY_KEY, "tls.crt", "tls.key")}
     except (KeyError, ValueError):
         return None
-    _, *authorities = parts["ca.crt"].split(_BEGIN)
     return Material(
-        bundle=tuple(_BEGIN + authority.rstrip() + b"\n" for authority in authorities),
+        bundle=_split_authorities(parts["ca.crt"]),
         authority_key=parts[_AUTHORITY_KEY],
         certificate=parts["tls.crt"],
         key=parts["tls.key"],
     )
+
+
+def _split_authorities(bundle: bytes) -> tuple[bytes, ...]:
+    _, *authorities = bundle.split(_BEGIN)
+    return tuple(_BEGIN + authority.rstrip() + b"\n" for authority in authorities)
