@@ -1,4 +1,4 @@
-"""What all tests share: property tests try the same cases in every run, so that a failure is the change's and not luck's.
+"""What all tests share: property tests try the same cases in every run, so that a failure is no matter of luck.
 
 `HYPOTHESIS_PROFILE=search` looks for new cases instead; what it finds becomes an `@example`.
 """
