@@ -12,7 +12,7 @@ from typing import Final
 import aiohttp
 
 VCJOB: Final = str(Path(sys.executable).with_name("vcjob"))
-_READY_TIMEOUT_S: Final = 30.0
+_READY_TIMEOUT_S: Final = 90.0  # on a machine with nothing else to do it takes two
 _POLL_S: Final = 0.05
 
 
