@@ -98,11 +98,12 @@ class Store(Generic[T]):
 
     def remove(self, key: Key, *, uid: str) -> bool:
         """Note that the object `uid` is gone, as a write of our own has shown; False when it was not here."""
-        stone = self._bury(key, uid)
         old = self._items.get(key)
-        if old is None or old.uid != uid:
+        known = old is not None and old.uid == uid
+        stone = self._bury(key, version=old.version if old is not None and known else 0)
+        stone.uids.add(uid)
+        if not known:
             return False
-        stone.version = max(stone.version, old.version)
         del self._items[key]
         self._tell(key, old, None)
         return True
@@ -110,8 +111,10 @@ class Store(Generic[T]):
     def deleted(self, item: T) -> bool:
         """Take a DELETED event; False when the object was gone already or something newer has its name."""
         key = item.key
-        # It is the last event, but the answer to a write of our own may still be on its way to `put`.
-        self._bury(key, item.uid)
+        # It is the last event, but the answer to a write of our own may still be on its way to `put`: an older version.
+        # A newer one of the same object is no ghost: it has left the selector and come back.
+        stone = self._bury(key, version=item.version)
+        stone.uids.discard(item.uid)
         old = self._items.get(key)
         if old is None or old.version > item.version:
             self.stale_events += old is not None
@@ -132,6 +135,7 @@ class Store(Generic[T]):
             if key not in present and item.version <= version and (namespace is None or key[0] == namespace)
         ]
         for item in absent:
+            self._bury(item.key, version=version)
             del self._items[item.key]
             self._tell(item.key, item, None)
         return len(absent)
@@ -140,11 +144,11 @@ class Store(Generic[T]):
         stone = self._gone.get(item.key)
         return stone is not None and (item.uid in stone.uids or item.version <= stone.version)
 
-    def _bury(self, key: Key, uid: str) -> _Tombstone:
+    def _bury(self, key: Key, *, version: int) -> _Tombstone:
         now = self._now()
         stone = self._gone.pop(key, None) or _Tombstone(since=now)
         stone.since = now
-        stone.uids.add(uid)
+        stone.version = max(stone.version, version)
         self._gone[key] = stone  # at the end: the tombstones stand in order of age
         while len(self._gone) > 1:
             oldest = next(iter(self._gone))

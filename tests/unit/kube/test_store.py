@@ -105,8 +105,22 @@ def test_tombstones_do_not_pile_up() -> None:
 
 def test_the_late_answer_to_our_own_write_does_not_bring_back_what_the_watch_saw_go() -> None:
     store, _ = made(item("a", 5))
-    store.deleted(item("a", 6))
-    store.put(item("a", 7))  # the answer to our DELETE, which came after the watch event
+    store.deleted(item("a", 7))
+    store.put(item("a", 6))  # the answer to our DELETE, which came after the watch event
+    assert len(store) == 0
+
+
+def test_an_object_that_leaves_the_selector_and_comes_back_is_seen_again() -> None:
+    store, _ = made(item("a", 5))
+    store.deleted(item("a", 6))  # how a watch tells that a label was taken away
+    store.put(item("a", 7))
+    assert len(store) == 1
+
+
+def test_the_late_answer_to_our_own_write_does_not_bring_back_what_a_list_did_not_hold() -> None:
+    store, _ = made(item("a", 5))
+    store.forget_absent([], version=9, namespace=None)
+    store.put(item("a", 6))
     assert len(store) == 0
 
 
