@@ -135,7 +135,6 @@ class Store(Generic[T]):
             if key not in present and item.version <= version and (namespace is None or key[0] == namespace)
         ]
         for item in absent:
-            self._bury(item.key, version=version)
             del self._items[item.key]
             self._tell(item.key, item, None)
         return len(absent)

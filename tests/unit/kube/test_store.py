@@ -117,13 +117,6 @@ def test_an_object_that_leaves_the_selector_and_comes_back_is_seen_again() -> No
     assert len(store) == 1
 
 
-def test_the_late_answer_to_our_own_write_does_not_bring_back_what_a_list_did_not_hold() -> None:
-    store, _ = made(item("a", 5))
-    store.forget_absent([], version=9, namespace=None)
-    store.put(item("a", 6))
-    assert len(store) == 0
-
-
 class _Life:
     """The true history of one name: each version is (uid, alive)."""
 
