@@ -24,7 +24,15 @@ from vcjob.api.names import (
 from vcjob.gang.base import Group
 from vcjob.lifecycle.pod import FAILED, PENDING, RUNNING, SUCCEEDED, Exit, Pod
 
-__all__ = ("decode_group", "decode_group_event", "decode_pod", "decode_pod_event", "decode_pods")
+__all__ = (
+    "decode_group",
+    "decode_group_event",
+    "decode_list_version",
+    "decode_pod",
+    "decode_pod_event",
+    "decode_pods",
+    "decode_uid",
+)
 
 
 class _Owner(msgspec.Struct, rename="camel", gc=False):
@@ -101,8 +109,17 @@ class _Pod(msgspec.Struct):
     status: _PodStatus = msgspec.field(default_factory=_PodStatus)
 
 
+class _ListMeta(msgspec.Struct, rename="camel", gc=False):
+    resource_version: str = "0"
+
+
 class _PodList(msgspec.Struct):
     items: list[_Pod]
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+
+
+class _Identity(msgspec.Struct):
+    metadata: _Meta
 
 
 class _PodEvent(msgspec.Struct):
@@ -136,6 +153,7 @@ class _GroupEvent(msgspec.Struct):
 _decode_pod = msgspec.json.Decoder(_Pod).decode
 _decode_pods = msgspec.json.Decoder(_PodList).decode
 _decode_pod_event = msgspec.json.Decoder(_PodEvent).decode
+_decode_identity = msgspec.json.Decoder(_Identity).decode
 _decode_group = msgspec.json.Decoder(_Group).decode
 _decode_group_event = msgspec.json.Decoder(_GroupEvent).decode
 
@@ -150,6 +168,16 @@ def decode_pod(body: bytes) -> Pod:
 def decode_pods(body: bytes) -> list[Pod]:
     """Return the slim Pods of a list."""
     return [_slim_pod(raw) for raw in _decode_pods(body).items]
+
+
+def decode_list_version(body: bytes) -> int:
+    """Return the resourceVersion of a list of Pods."""
+    return _number(_decode_pods(body).metadata.resource_version, 0)
+
+
+def decode_uid(body: bytes) -> str:
+    """Return the UID of any object."""
+    return _decode_identity(body).metadata.uid
 
 
 def decode_pod_event(line: bytes) -> tuple[str, Pod]:

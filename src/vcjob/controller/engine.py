@@ -28,7 +28,7 @@ from vcjob.kube.store import Store, T
 from vcjob.lifecycle.pod import Pod
 from vcjob.lifecycle.snapshot import Command
 
-from .decode import decode_group_event, decode_pod_event, decode_pods
+from .decode import decode_group_event, decode_list_version, decode_pod_event, decode_pods
 from .executor import Executor
 from .jobs import JobRecord, make_record
 from .memory import JobMemory
@@ -149,11 +149,16 @@ class Engine:
             self.put_job(raw)
 
     async def read_pods(self, record: JobRecord) -> None:
-        """Read the Job's Pods anew, because its status tells of more than the watch has shown."""
+        """Read the Job's Pods anew, because its status and what the watch has shown do not go together."""
         path = f"/api/v1/namespaces/{record.namespace}/pods"
         answer = await self._api.get(path, params={"labelSelector": f"{LABEL_JOB_NAME}={record.name}"})
+        listed, version = decode_pods(answer), decode_list_version(answer)
+        present = {pod.uid for pod in listed}
         with _Writing(self):
-            for pod in decode_pods(answer):
+            for pod in [*self.pods_of(record).values()]:
+                if pod.uid not in present and pod.version <= version:
+                    self.pods.store.remove(pod.key, uid=pod.uid)
+            for pod in listed:
                 self.pods.store.put(pod)
 
     def pods_of(self, record: JobRecord) -> Mapping[str, Pod]:
@@ -334,6 +339,8 @@ class Engine:
     async def work(self) -> None:
         """Look at Jobs for as long as this process leads; cancelled when it no longer does."""
         await self.synced()
+        for memory in self._memories.values():
+            memory.verified = False  # somebody else may have led meanwhile
         for record in self.jobs:
             self.queue.add(record.key)
         slots = asyncio.Semaphore(_PARALLEL)
@@ -462,7 +469,9 @@ class Engine:
         self._assert_leading()
         try:
             await self._api.delete(path, uid=request.uid, once=True)
-        except (NotFound, Conflict):
+        except (NotFound, Conflict) as error:
+            if isinstance(error, Conflict) and await self._is_there(request):
+                raise  # the server could not get hold of it
             # Deleted by somebody else, who carries it out or has withdrawn it; or by us, when the answer got lost.
             ours = request.uid in self._half_deleted
             self._half_deleted.discard(request.uid)
@@ -473,6 +482,11 @@ class Engine:
             raise
         self._half_deleted.discard(request.uid)
         return True
+
+    async def _is_there(self, request: CommandRequest) -> bool:
+        path = f"/apis/{BUS_GROUP}/v1alpha1/namespaces/{request.namespace}/commands"
+        answer = await self._api.get(path, params={"fieldSelector": f"metadata.name={request.name}"})
+        return any(found["metadata"]["uid"] == request.uid for found in msgspec.json.decode(answer)["items"])
 
 
 class OwnWrites(Generic[T]):

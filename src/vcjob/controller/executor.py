@@ -39,7 +39,7 @@ from vcjob.lifecycle.steps import (
 )
 from vcjob.plugins.base import Note
 
-from .decode import decode_group, decode_pod
+from .decode import decode_group, decode_pod, decode_uid
 from .jobs import JobRecord
 from .memory import JobMemory
 from .objects import ObjectWriter
@@ -235,7 +235,12 @@ class Executor:
                     return
                 async with self._slot(record):
                     answer = await self._api.delete(path, uid=pod.uid)
-            except (NotFound, Conflict):  # gone, or another Pod has its name by now
+            except NotFound:
+                self._pods.remove(pod.key, uid=pod.uid)
+                return
+            except Conflict:  # another Pod has its name by now, or the server could not get hold of this one
+                if await self._is_there(record, path, uid=pod.uid):
+                    raise
                 self._pods.remove(pod.key, uid=pod.uid)
                 return
             report.deleted += 1
@@ -245,6 +250,13 @@ class Executor:
                 self._pods.put(decode_pod(answer))
 
         await self._for_each(step.pods, delete, report, record=record, width=_IN_FLIGHT, verb="delete pods")
+
+    async def _is_there(self, record: JobRecord, path: str, *, uid: str) -> bool:
+        try:
+            async with self._slot(record):
+                return decode_uid(await self._api.get(path)) == uid
+        except NotFound:
+            return False
 
     async def _for_each(
         self,
@@ -350,7 +362,11 @@ class Executor:
                 try:
                     async with self._slot(record):
                         answer = await self._api.delete(f"{path}/{group.name}", uid=group.uid)
-                except (NotFound, Conflict):
+                except NotFound:
+                    answer = b""
+                except Conflict:
+                    if await self._is_there(record, f"{path}/{group.name}", uid=group.uid):
+                        raise
                     answer = b""
                 if _is_gone(answer):
                     self._groups.remove(group.key, uid=group.uid)

@@ -14,7 +14,7 @@ from vcjob.api.job import Phase
 from vcjob.gang.base import Gang, Group
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.errors import ApiError, Conflict, NotFound, may_have_happened
-from vcjob.lifecycle.causes import is_settled, misses_pods
+from vcjob.lifecycle.causes import is_settled, misses_pods, shows_the_past
 from vcjob.lifecycle.outcome import EventNote, Plan, Write
 from vcjob.lifecycle.plan import plan
 from vcjob.lifecycle.pod import Pod
@@ -125,7 +125,7 @@ class Reconciler:
             self._drop_settled(record, memory)
             command = memory.commands[0] if memory.commands else None
             snapshot = self._snapshot(record, memory, command)
-            if not memory.verified and misses_pods(snapshot):
+            if not memory.verified and (misses_pods(snapshot) or shows_the_past(snapshot)):
                 await self._around.read_pods(record)
                 memory.verified = True
                 continue

@@ -61,6 +61,8 @@ class Patience:
             await self._space(path)
         attempt = 0
         while True:
+            if is_closed():
+                raise RuntimeError("Session is closed")  # as aiohttp says it
             try:
                 response = await self._send(request, send, is_watch=is_watch)
             except TimeoutError:
@@ -81,8 +83,6 @@ class Patience:
                 response.close()
             self._note(path, failure)
             await asyncio.sleep(_delay(attempt, asked))
-            if is_closed():
-                raise RuntimeError("Session is closed")  # as aiohttp says it
             attempt += 1
 
     async def _space(self, path: str) -> None:

@@ -18,7 +18,7 @@ from .revision import CompiledTask
 from .snapshot import Snapshot
 from .status import Status
 
-__all__ = ("Cause", "find_causes", "find_evictions", "is_settled", "misses_pods")
+__all__ = ("Cause", "find_causes", "find_evictions", "is_settled", "misses_pods", "shows_the_past")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,17 @@ def misses_pods(snapshot: Snapshot) -> bool:
     if snapshot.phase not in (Phase.PENDING, Phase.RUNNING):
         return False
     return any(True for _ in _lost_while_away(snapshot, take_census(snapshot.revision.job, snapshot.pods)))
+
+
+def shows_the_past(snapshot: Snapshot) -> bool:
+    """Return whether Pods of an earlier version have ended, in a Job that is at work.
+
+    Those that a resumed Job has kept may be there; after a restart there can be none. To a process that has just begun,
+    whose lists may be older than the status, they can mean either, and the end of the Job depends on it.
+    """
+    if snapshot.phase not in (Phase.PENDING, Phase.RUNNING):
+        return False
+    return any(pod.is_finished and pod.job_version < snapshot.status.version for pod in snapshot.pods.values())
 
 
 def _is_current(pod: Pod, snapshot: Snapshot) -> bool:

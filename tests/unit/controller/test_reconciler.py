@@ -12,7 +12,7 @@ from tests.unit.lifecycle.builders import job as build
 from vcjob.admission.defaulting import default_job
 from vcjob.gang.none import NoGang
 from vcjob.gang.volcano import VolcanoGang
-from vcjob.kube.errors import ApiError, Forbidden, Invalid, ServerError
+from vcjob.kube.errors import ApiError, Conflict, Forbidden, Invalid, ServerError
 
 Story = Callable[[World], Coroutine[Any, Any, None]]
 
@@ -69,6 +69,42 @@ def test_a_command_is_carried_out_once_although_an_answer_gets_lost(lost):
     assert world.laws.phases == ["Pending", "Running", "Restarting", "Pending"]
     assert world.job["status"]["retryCount"] == 1
     assert len(told(world, "CommandIssued")) == 1
+
+
+@pytest.mark.parametrize(
+    ("verb", "plural", "moves"),
+    [
+        pytest.param("patch", PODS, [("scale", 1)], id="the mark of a Pod that goes"),
+        pytest.param("delete", PODS, [("command", 0)], id="a Pod"),
+        pytest.param("delete", PODGROUPS, [("command", 0)], id="the group"),
+        pytest.param("delete", "commands", [("command", 0)], id="the Command"),
+    ],
+)
+def test_a_conflict_over_what_is_still_there_is_no_sign_that_it_has_gone(verb, plural, moves):
+    async def story(world: World) -> None:
+        conflicts = 3
+
+        def refuse(asked: str, key: Key) -> ApiError | None:
+            nonlocal conflicts
+            if (asked, key[0]) != (verb, plural) or not conflicts:
+                return None
+            conflicts -= 1
+            return Conflict("the object has been modified", code=409)
+
+        world.operator.api.refuse = refuse
+        await world.play(moves)
+        await world.settle()
+        assert conflicts < 3
+        world.end_termination(0)
+        world.end_termination(0)
+        await world.settle()
+
+    world = begin(two, story, volcano=True)
+    if moves[0][0] == "command":
+        assert world.phase == "Aborted"
+        assert not world.cluster.all(PODS) and not world.cluster.all(PODGROUPS)
+    else:
+        assert len(world.cluster.all(PODS)) == world.job["spec"]["tasks"][0]["replicas"]
 
 
 def test_two_commands_at_once_are_both_carried_out_in_order():
