@@ -234,7 +234,7 @@ class _Passing:
             case Swallow():
                 transport.abort()
                 raise ConnectionResetError
-            case Stale():
+            case Stale() if "resourceVersion" in query:  # who names none is promised the present
                 query |= {"resourceVersion": fault.version, "resourceVersionMatch": "Exact"}
             case Slow():
                 await asyncio.sleep(fault.seconds)
