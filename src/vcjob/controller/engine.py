@@ -370,7 +370,8 @@ class Engine:
         again: float | None = None
         result = PassResult.SUCCESS
         try:
-            again = await self._pass(key)
+            with self._observer.passing(key):
+                again = await self._pass(key)
             self._failed.pop(key, None)
             result = PassResult.SUCCESS if again is None else PassResult.REQUEUE_AFTER
         except NotLeading:

@@ -7,6 +7,7 @@ what the status says is the plan's.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
@@ -63,6 +64,8 @@ class Observer(Protocol):
     def job_gone(self, record: JobRecord) -> None: ...
 
     def pass_began(self, waited_s: float) -> None: ...
+
+    def passing(self, key: tuple[str, str]) -> AbstractContextManager[Any]: ...
 
     def pass_ended(self, result: PassResult, took_s: float) -> None: ...
 

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import Final
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final
 
 from vcjob.api.job import Phase
 from vcjob.api.names import BATCH_API_VERSION, JOB_KIND
@@ -16,17 +17,20 @@ from vcjob.lifecycle.outcome import EventNote
 from vcjob.lifecycle.status import Status
 
 from .metrics import Metrics
+from .tracing import Tracing
 
 __all__ = ("Observing", "read_gauges")
 
+_NO_SPAN: Final = nullcontext()
 _NAME: Final = "job"  # the queue's and controller's name in metrics
 
 
 class Observing:
     """Turns what happened into Events and counters."""
 
-    def __init__(self, *, metrics: Metrics, recorder: EventRecorder) -> None:
+    def __init__(self, *, metrics: Metrics, recorder: EventRecorder, tracing: Tracing | None = None) -> None:
         self._metrics = metrics
+        self._tracing = tracing
         self._recorder = recorder
         for result in PassResult:  # at zero from the start, so that the first of a kind shows as a rise
             metrics.reconciles.labels(_NAME, result)
@@ -35,6 +39,10 @@ class Observing:
     def pass_began(self, waited_s: float) -> None:
         """Note how long a Job waited for its pass."""
         self._metrics.queue_time.labels(_NAME).observe(waited_s)
+
+    def passing(self, key: tuple[str, str]) -> AbstractContextManager[Any]:
+        """Return what a pass is to take place in: its span, if there are traces."""
+        return _NO_SPAN if self._tracing is None else self._tracing.span_of_pass(key)
 
     def pass_ended(self, result: PassResult, took_s: float) -> None:
         """Count a pass."""

@@ -35,6 +35,7 @@ from .metrics import Metrics
 from .observing import Observing, read_gauges
 from .preflight import find_missing_rights, list_needs, wait_for_kinds
 from .settings import OperatorSettings
+from .tracing import load_tracing
 from .watchdog import WatcherLost, watch_over
 from .watching import Watchers, make_registry, make_settings
 
@@ -76,6 +77,7 @@ class Operator:
         self._settings = settings
         self._credentials = credentials
         self._metrics = Metrics()
+        self._tracing = load_tracing(version=__version__)
         self._stop = asyncio.Event()
         self._kopf_started = asyncio.Event()
         self._awaited: list[str] = ["starting"]  # sentences: what the start waits for
@@ -102,11 +104,15 @@ class Operator:
                 pass
             except ExceptionGroup as failures:
                 _tell(failures)
+        if self._tracing is not None:
+            await asyncio.wait_for(asyncio.to_thread(self._tracing.stop), _STOP_S / 4)
         log.info("stopped")
         return 0 if self._stop.is_set() else 1
 
     def _observe_request(self, verb: str, template: str, code: int, seconds: float) -> None:
         self._metrics.observe_request(verb, template, code, seconds)
+        if self._tracing is not None:
+            self._tracing.observe_request(verb, template, code, seconds)
         if code == _FORBIDDEN:
             self._doubt.set()
 
@@ -125,7 +131,7 @@ class Operator:
             is_busy=lambda: engine.limiter.in_flight > _QUIET_WRITES,
             may_write=lambda: elector is None or elector.is_leader,
         )
-        observing = Observing(metrics=self._metrics, recorder=recorder)
+        observing = Observing(metrics=self._metrics, recorder=recorder, tracing=self._tracing)
         engine = Engine(
             api,
             gang=gang,
