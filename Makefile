@@ -61,6 +61,11 @@ BENCH_ARGS ?=
 bench: binaries ## measure the operator beside the API server's own limit (some minutes; BENCH_ARGS="--life --shape 1x1000")
 	$(BIN)/python tests/bench/throughput.py $(BENCH_ARGS)
 
+SOAK_ARGS ?=
+.PHONY: soak
+soak: binaries ## let Jobs come and go for an hour and see that nothing grows (SOAK_ARGS="--minutes 3")
+	$(BIN)/python tests/bench/soak.py $(SOAK_ARGS)
+
 .PHONY: clean
 clean: ## remove what make has made in this folder
 	rm -rf $(VENV) build/wheelhouse dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
