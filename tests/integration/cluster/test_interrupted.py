@@ -98,7 +98,7 @@ async def interrupt_up(how: signal.Signals, *, after: str, home: Path) -> Record
         return record if record and any(c.name == after for c in record.components) else None
 
     try:
-        record = await eventually(started, every_s=0.005)
+        record = await eventually(started, timeout_s=90, every_s=0.005)
         process.send_signal(how)
     except BaseException:
         process.kill()

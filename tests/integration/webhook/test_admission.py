@@ -3,7 +3,6 @@
 The messages hold the fragments that Volcano's own end-to-end tests look for.
 """
 
-import asyncio
 import json
 
 import pytest
@@ -187,9 +186,16 @@ async def test_a_queue_that_was_made_or_opened_a_moment_ago_takes_jobs(api: Api,
     await api.create(QUEUES, queue("young"))
     await api.create(JOBS, job("second", task("w"), queue="young"), namespace)
     await api.set_status(QUEUES, "young", {"state": "Closed"})
-    with pytest.raises(Refused):
-        await asyncio.sleep(1.1)  # a closed Queue may be taken for open for a second
-        await api.create(JOBS, job("third", task("w"), queue="young"), namespace)
+    numbers = iter(range(100))
+
+    async def refused() -> bool:  # a closed Queue may be taken for open for a moment
+        try:
+            await api.create(JOBS, job(f"late-{next(numbers)}", task("w"), queue="young"), namespace)
+        except Refused:
+            return True
+        return False
+
+    await eventually(refused, timeout_s=60, every_s=1.0)
     await api.set_status(QUEUES, "young", {"state": "Open"})
     await api.create(JOBS, job("fourth", task("w"), queue="young"), namespace)
 
