@@ -169,8 +169,8 @@ class Reconciler:
     def _snapshot(self, record: JobRecord, memory: JobMemory, command: Command | None) -> Snapshot:
         queue = self._around.queue_of(record.revision.job.spec.queue)
         now = self._around.now()
-        if memory.hold is not None and memory.hold.until <= now:
-            memory.hold = None
+        if memory.hold is not None and not 0 < memory.hold.until - now <= _BACKOFF_CAP_S:
+            memory.hold = None  # over, or the clock has been set back
         return Snapshot(
             revision=record.revision,
             status=record.status,

@@ -131,7 +131,9 @@ def _plan_restarting(snapshot: Snapshot, census: Census) -> Plan:
     new = with_counters(status, counters)
     if stage:
         return Plan(status=new, stages=(tuple(stage),))
-    due = (status.last_transition or now) + restart_delay(status.retry_count)
+    began = status.last_transition or now
+    # A time that is yet to come was told by a clock that has been set back since: who knows how long ago it was.
+    due = began + restart_delay(status.retry_count) if began <= now + 1 else now
     total, minimum = snapshot.revision.job.spec.total_replicas, status.min_available
     if counters.terminating and total - counters.terminating < minimum:
         return Plan(status=_waiting(new, _still_terminating(counters.terminating)))

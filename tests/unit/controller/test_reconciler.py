@@ -107,6 +107,22 @@ def test_a_conflict_over_what_is_still_there_is_no_sign_that_it_has_gone(verb, p
         assert len(world.cluster.all(PODS)) == world.job["spec"]["tasks"][0]["replicas"]
 
 
+def test_a_clock_that_is_set_back_does_not_hold_a_refused_job():
+    async def story(world: World) -> None:
+        world.operator.api.refuse = refusing("delete", PODS, Forbidden("you may not", code=403))
+        await world.play([("command", 0)])
+        for _ in range(9):
+            world.cluster.now += 1
+            await world.catch_up(0)
+        world.operator.api.refuse = lambda verb, key: None
+        world.cluster.now -= 3600
+        world.operator.queue.add(("ns", "j"))
+        await world.catch_up(0)
+        assert all(pod["metadata"].get("deletionTimestamp") for pod in world.cluster.all(PODS))
+
+    begin(two, story)
+
+
 def test_two_commands_at_once_are_both_carried_out_in_order():
     async def story(world: World) -> None:
         world.command(0)

@@ -1,5 +1,6 @@
 """The server's clock, from Date headers and steady time alone."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -67,6 +68,17 @@ def test_many_answers_are_right_within_a_tenth(world: World) -> None:
 def test_it_goes_on_between_answers(world: World) -> None:
     world.ask_often(5)
     world.now += 3600
+    assert abs(world.error_s) < 0.1
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_step_of_the_local_clock_does_not_matter(world: World, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
+    world.ask_often(5)
+    before = world.clock.now()
+    local = time.time()
+    monkeypatch.setattr(module.time, "time", lambda: local + hours * 3600)
+    assert world.clock.now() == before
+    world.ask_often(5)
     assert abs(world.error_s) < 0.1
 
 

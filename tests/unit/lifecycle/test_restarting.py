@@ -71,6 +71,11 @@ def test_later_restarts_are_spaced_and_say_until_when():
     assert later.at(3).plan().status.phase is Phase.PENDING
 
 
+def test_a_clock_that_has_been_set_back_does_not_hold_a_restart():
+    made = begun.restarting("job", version=1, retry_count=3, last_transition=NOW + 3600).spec(maxRetry=9).plan()
+    assert (made.status.phase, made.status.reason) == (Phase.PENDING, "Restarted")
+
+
 @pytest.mark.parametrize(
     ("count", "delay"), [(0, 0), (1, 0), (2, 2), (3, 4), (9, 256), (10, BACKOFF_CAP), (999, BACKOFF_CAP)]
 )
