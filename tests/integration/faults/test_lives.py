@@ -41,7 +41,7 @@ FAULTS: dict[str, Inject] = {
         )
     ],
     "429 with hours in Retry-After, on the way of a load balancer": lambda proxy: [
-        proxy.inject(Refuse(code=429, retry_after="7200"), "LIST", "WATCH", share=0.5, times=8)
+        proxy.inject(Refuse(code=429, retry_after="7200"), "LIST", "WATCH", share=0.5, times=2)
     ],
     "500": lambda proxy: [proxy.inject(Refuse(code=500, reason="InternalError"), *WRITES, *READS, "WATCH", share=0.3)],
     "503": lambda proxy: [
