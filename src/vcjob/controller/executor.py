@@ -216,6 +216,9 @@ class Executor:
                 f"pod {pod.name} has lost its label {LABEL_JOB_NAME}={record.name}; set it again or delete the Pod"
             )
             report.refusals.append(Refusal(reason="NameConflict", message=sentence))
+        elif pod.owner_uid and pod.job != record.name:
+            sentence = f"pod {pod.name} belongs to Job {pod.job}; rename a Job or one of its tasks"
+            report.refusals.append(Refusal(reason="NameConflict", message=sentence))
         elif pod.owner_uid:
             sentence = f"pod {pod.name} belongs to an earlier Job of this name and is not gone yet"
             report.refusals.append(Refusal(reason="OldPodsTerminating", message=sentence))

@@ -32,6 +32,7 @@ class JobMemory:
     revision: Revision | None = None  # the one that `hold` and `rejected` are about
     told: frozenset[EventNote] = frozenset()  # standing Events of the last plan
     applied: dict[tuple[str, str], str] = field(default_factory=dict)
+    seen: dict[tuple[str, str], float] = field(default_factory=dict)  # objects -> when they were last known to be there
     objects: dict[tuple[str, str], Stored] = field(default_factory=dict)  # by kind and name: what we made
     claims: set[str] = field(default_factory=set)
     removed: dict[str, tuple[Pod, float]] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class JobMemory:
         return Memory(
             fresh=self.fresh,
             applied=self.applied,
+            seen=self.seen,
             claims=frozenset(self.claims),
             removed=self.removed,
             first_seen=self.first_seen,

@@ -152,10 +152,10 @@ class ObjectWriter:
         self._remember(memory, step, have)
         return None
 
-    @staticmethod
-    def _remember(memory: JobMemory, step: ApplyObject, stored: dict[str, Any]) -> None:
+    def _remember(self, memory: JobMemory, step: ApplyObject, stored: dict[str, Any]) -> None:
         ref = step.item.wanted.ref
         memory.applied[(ref.kind, ref.name)] = step.item.digest_at(step.version)
+        memory.seen[(ref.kind, ref.name)] = self._api.clock.now().timestamp()
         meta = stored["metadata"]
         memory.objects[(ref.kind, ref.name)] = Stored(uid=meta["uid"], version=meta["resourceVersion"])
 

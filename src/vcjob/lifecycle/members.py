@@ -6,6 +6,7 @@ the first Pod, and Pods come only when the gang back end lets them.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from vcjob.api.job import Event, Phase
 from vcjob.api.names import ANNOTATION_JOB_FORWARDING
@@ -39,6 +40,8 @@ from .volumes import claim_name
 
 __all__ = ("Wait", "decide_phase", "mark_key", "plan_members")
 
+_TRUST_S: Final = 60.0  # how long a plugin's object that was seen is taken to be there
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
@@ -61,8 +64,9 @@ def plan_members(snapshot: Snapshot, census: Census, verdict: Verdict) -> Plan:
     hold = snapshot.hold
     blocked = Wait(reason=hold.reason, message=hold.message) if hold else _find_obstacle(snapshot, census)
     waiting = _unready_tasks(snapshot, census)
-    prerequisites = () if blocked else _prerequisites(snapshot, startable=_startable(snapshot, waiting))
     admitted = snapshot.gang.admits(snapshot.group) and not snapshot.group_is_old
+    creations = _creations(snapshot, census, verdict, waiting) if admitted and not blocked else None
+    prerequisites = () if blocked else _prerequisites(snapshot, creations, startable=_startable(snapshot, waiting))
     wait = blocked or (None if admitted else _group_wait(snapshot)) or _dependency_wait(waiting)
     events = tuple(_wait_events(wait))
     wake = hold.until if hold else None
@@ -73,7 +77,6 @@ def plan_members(snapshot: Snapshot, census: Census, verdict: Verdict) -> Plan:
         # says Pending and what has been made, before any of its Pods can be seen.
         return Plan(status=with_counters(status, census.counters), stages=(prerequisites,), events=events, wake=wake)
     removals = tuple(_removals(snapshot, census)) if admitted and not (hold and hold.deletion) else ()
-    creations = _creations(snapshot, census, verdict, waiting) if admitted and not blocked else None
     stages = tuple(stage for stage in (prerequisites, (*removals, *((creations,) if creations else ()))) if stage)
     leaving = (pod for step in removals for pod in step.pods)
     status = with_counters(status, after_kill(census, leaving) if removals else census.counters)
@@ -159,7 +162,7 @@ def _find_obstacle(snapshot: Snapshot, census: Census) -> Wait | None:
     return None
 
 
-def _prerequisites(snapshot: Snapshot, *, startable: int | None) -> Stage:
+def _prerequisites(snapshot: Snapshot, creations: CreatePods | None, *, startable: int | None) -> Stage:
     job = snapshot.revision.job
     unnamed = [i for i, volume in enumerate(job.spec.volumes) if not volume.volume_claim_name]
     if unnamed:
@@ -169,7 +172,7 @@ def _prerequisites(snapshot: Snapshot, *, startable: int | None) -> Stage:
         return (PatchJob(patch=patch),)
     if _is_forwarded(snapshot) and job.metadata.annotations.get(ANNOTATION_JOB_FORWARDING) != "true":
         return (AnnotateJob(annotations={ANNOTATION_JOB_FORWARDING: "true"}),)
-    return (*_claim_steps(snapshot), *_object_steps(snapshot), *_group_steps(snapshot, startable=startable))
+    return (*_claim_steps(snapshot), *_object_steps(snapshot, creations), *_group_steps(snapshot, startable=startable))
 
 
 def _is_forwarded(snapshot: Snapshot) -> bool:
@@ -187,9 +190,9 @@ def _claim_steps(snapshot: Snapshot) -> Iterator[Step]:
         yield CreateClaim(name=name, spec=volume.volume_claim) if volume.volume_claim else CheckClaim(name=name)
 
 
-def _object_steps(snapshot: Snapshot) -> Iterator[Step]:
+def _object_steps(snapshot: Snapshot, creations: CreatePods | None) -> Iterator[Step]:
     for item in snapshot.revision.objects:
-        if _needs_apply(snapshot, item):
+        if _needs_apply(snapshot, item) or (creations and _may_be_gone(snapshot, item)):
             yield ApplyObject(
                 item=item, version=snapshot.status.version, expected=mark_key(item.plugin) in snapshot.status.controlled
             )
@@ -207,6 +210,15 @@ def _needs_apply(snapshot: Snapshot, item: PluginObject) -> bool:
         return False
     marked = mark_key(item.plugin) in snapshot.status.controlled
     return known is not None or not marked or snapshot.revision.edited or snapshot.status.version > 0
+
+
+def _may_be_gone(snapshot: Snapshot, item: PluginObject) -> bool:
+    """Return whether somebody may have deleted the object since it was last seen: nobody watches it.
+
+    Asked before Pods are made, because a Pod without it would never start.
+    """
+    ref = item.wanted.ref
+    return snapshot.now - snapshot.memory.seen.get((ref.kind, ref.name), 0.0) > _TRUST_S
 
 
 def _wish(snapshot: Snapshot, startable: int | None) -> GroupWish:

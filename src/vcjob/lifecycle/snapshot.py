@@ -47,6 +47,7 @@ class Memory:
 
     fresh: bool = True  # first pass of this process
     applied: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    seen: Mapping[tuple[str, str], float] = field(default_factory=dict)  # when each object was last known to be there
     claims: frozenset[str] = frozenset()  # known to be there
     removed: Mapping[str, tuple[Pod, float]] = field(default_factory=dict)  # name -> the Pod, and when it was missed
     first_seen: Mapping[str, float] = field(default_factory=dict)

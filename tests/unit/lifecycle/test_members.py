@@ -45,11 +45,21 @@ def test_a_new_job_says_pending_before_its_pods_are_made():
     assert [c.status for c in made.status.conditions] == ["Pending"]
 
 
+@pytest.mark.parametrize(("age_s", "looked"), [(59.0, False), (61.0, True)])
+def test_before_a_pod_is_replaced_objects_not_seen_for_a_while_are_looked_for(age_s: float, looked: bool):
+    """Somebody may have deleted the Service or ConfigMap by hand, and the new Pod would never start without it."""
+    svc = job().task("w", 2).plugin("svc").running().marked("svc").pod(running("w", 0))
+    applied = {(i.wanted.ref.kind, i.wanted.ref.name): i.digest_at(0) for i in svc.make().revision.objects}
+    made = svc.memory(applied=applied, seen=dict.fromkeys(applied, NOW - age_s)).plan()
+    assert any(isinstance(step, ApplyObject) and step.expected for step in steps(made)) is looked
+    assert created(made) == ["w-1"]
+
+
 def test_the_objects_of_plugins_come_before_the_first_pod():
     made = new.plugin("svc").plan()
     assert {type(step) for step in steps(made)} == {ApplyObject}
     applied = {(s.item.wanted.ref.kind, s.item.wanted.ref.name): s.item.digest_at(0) for s in steps(made)}
-    later = new.plugin("svc").memory(applied=applied).plan()
+    later = new.plugin("svc").memory(applied=applied, seen=dict.fromkeys(applied, NOW)).plan()
     assert created(later) == ["w-0", "w-1"]
     assert later.status.controlled == {"plugin-svc": "svc"}
 
