@@ -190,6 +190,15 @@ class Operator:
     async def _work(self, engine: Engine, elector: LeaseElector | None, recorder: EventRecorder) -> None:
         async def start() -> None:
             self._metrics.leading.labels("vcjob-controller-manager").set(1)
+            log.info(
+                "working",
+                extra={
+                    "version": __version__,
+                    "server": self._credentials.server,
+                    "gang_scheduler": self._settings.gang_scheduler,
+                    "namespaces": ",".join(self._settings.namespaces) or "all",
+                },
+            )
             await engine.work()
 
         async def stop() -> None:

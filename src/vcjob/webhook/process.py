@@ -7,6 +7,7 @@ On SIGTERM it says that it is not ready and goes on answering for a moment, unti
 import asyncio
 import logging
 import signal
+import socket
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from vcjob.kube.credentials import Credentials, load_credentials
 from vcjob.kube.errors import ApiError, NotFound
 from vcjob.operator.health import Check, HealthServer
 from vcjob.operator.logs import set_up_logging
+from vcjob.operator.settings import BindAddress
 
 from .certificates import LIFETIMES, advance, service_names
 from .folder import follow_folder
@@ -84,6 +86,7 @@ class Webhook:
                 live=self._live_checks(), ready=self._ready_checks(), render_metrics=self._metrics.render
             )
             await probes.start(health=self._settings.health, metrics=self._settings.metrics)
+            _probe(self._settings.webhook)
             main = asyncio.create_task(self._serve(api), name="webhook")
             stop = asyncio.create_task(self._stop.wait(), name="stop")
             try:
@@ -232,3 +235,11 @@ async def find_missing_kinds(api: ApiClient, *, routes: tuple[Route, ...]) -> st
         plurals = {route.plural for route in routes if (route.group, route.version) == (group, version)}
         missing += [f"{plural}.{group}" for plural in sorted(plurals - served)]
     return f"waiting for the CRDs of {', '.join(missing)} to be installed" if missing else ""
+
+
+def _probe(address: BindAddress) -> None:
+    """Raise OSError with the address when it is taken; kopf would tell of it late and at length."""
+    try:
+        socket.create_server((address.host, address.port)).close()
+    except OSError as error:
+        raise OSError(f"{address.host}:{address.port}: {error.strerror or error}") from error
