@@ -245,12 +245,10 @@ class Reconciler:
         if worst.transient and memory.refusals < 3:
             return delay  # not worth a word in the status yet
         if not worst.transient:
-            kind = "FailedDelete" if worst.deletion else "FailedCreate"
+            kind, message = "FailedDelete" if worst.deletion else "FailedCreate", f"{worst.reason}: {worst.message}"
             if worst.reason in ("NameConflict", "PluginError", "ClaimNotFound"):
-                kind = worst.reason
-            self._observer.event(
-                record, EventNote(type="Warning", reason=kind, message=f"{worst.reason}: {worst.message}")
-            )
+                kind, message = worst.reason, worst.message
+            self._observer.event(record, EventNote(type="Warning", reason=kind, message=message))
         self._set_hold(memory, worst, delay=delay)
         return None
 
