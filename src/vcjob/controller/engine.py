@@ -391,7 +391,8 @@ class Engine:
             self.passes += 1
             self.pass_seconds += took
             self._observer.pass_ended(result, took)
-            self.queue.done(key, spacing_s=self._spacing(key))
+            # Nothing is remembered of a Job that is gone, and there would be no end to it.
+            self.queue.done(key, spacing_s=self._spacing(key) if key in self.jobs else 0.0)
             if again is not None and (key in self.jobs or key in self._commands):
                 self.queue.stats.retries += result is PassResult.ERROR
                 self.queue.add_after(key, again)

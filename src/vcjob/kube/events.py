@@ -185,7 +185,16 @@ class EventRecorder:
         )
         if self._enqueue(series, now):
             self._series[series_key] = series
+            self._series.move_to_end(series_key)  # an old one may have stood there
             _forget(self._series)
+            self._forget_old(now)
+
+    def _forget_old(self, now: float) -> None:
+        """Drop what the window has left behind, the longest unused first: most of it is of objects that are gone."""
+        while self._series and next(iter(self._series.values())).seen_at + _WINDOW_S < now:
+            self._series.popitem(last=False)
+        while self._reasons and next(iter(self._reasons.values())).since + _WINDOW_S < now:
+            self._reasons.popitem(last=False)
 
     def _count_messages(self, kind: tuple[str, ...], message: str, now: float) -> int:
         """Note a message of a reason; return how many different ones the window holds."""

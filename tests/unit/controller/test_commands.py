@@ -84,3 +84,4 @@ async def test_commands_for_a_job_that_is_not_there_are_deleted():
     await take_turn(engine)
     assert server.deleted == ["c1", "c2"]
     assert KEY not in engine._commands
+    assert not engine.queue._not_before, "nothing is remembered of a Job that there is not"

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,6 +71,17 @@ def story(play: Callable[[EventRecorder, MemoryEvents], Awaitable[None]]) -> Mem
         return api
 
     return simulate(main)
+
+
+def test_what_is_over_is_forgotten() -> None:
+    async def play(recorder: EventRecorder, api: MemoryEvents) -> None:
+        for number in range(100):
+            recorder.record(replace(JOB, uid=f"u{number}"), "Normal", "R", "m")
+        await asyncio.sleep(601)
+        recorder.record(JOB, "Normal", "R", "m")
+        assert (len(recorder._series), len(recorder._reasons)) == (1, 1)
+
+    story(play)
 
 
 def test_repeats_are_counted_in_one_event() -> None:
