@@ -10,11 +10,14 @@ __all__ = (
     "ANNOTATION_COOLDOWN_TIME",
     "ANNOTATION_EVICTED_AT",
     "ANNOTATION_GROUP_NAME",
+    "ANNOTATION_HIERARCHY",
+    "ANNOTATION_HIERARCHY_WEIGHTS",
     "ANNOTATION_JDB_MAX_UNAVAILABLE",
     "ANNOTATION_JDB_MIN_AVAILABLE",
     "ANNOTATION_JOB_FORWARDING",
     "ANNOTATION_JOB_RETRY_COUNT",
     "ANNOTATION_JOB_VERSION",
+    "ANNOTATION_NAMESPACE_QUEUE",
     "ANNOTATION_NUMA_POLICY",
     "ANNOTATION_OUT_OF_SYNC",
     "ANNOTATION_PREEMPTABLE",
@@ -69,6 +72,11 @@ ANNOTATION_REVOCABLE_ZONE: Final = "volcano.sh/revocable-zone"
 ANNOTATION_JDB_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
 ANNOTATION_JDB_MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
 ANNOTATION_JOB_FORWARDING: Final = "volcano.sh/job-forwarding"
+# On Queues: the path of names from the root, and the weight at each of them.
+ANNOTATION_HIERARCHY: Final = "volcano.sh/hierarchy"
+ANNOTATION_HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
+# On Namespaces: the Queue of PodGroups that name none.
+ANNOTATION_NAMESPACE_QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 # Ours: on the Pod that replaces an evicted one, so that a delayed PodEvicted policy survives a restart of the operator.
 ANNOTATION_EVICTED_AT: Final = "vcjob/evicted-at"

@@ -1,9 +1,9 @@
-"""A raw Job for the tests of admission: valid by default, changed by copy."""
+"""Raw Jobs, Queues and PodGroups for the tests of admission: valid by default, changed by copy."""
 
 from copy import deepcopy
 from typing import Any
 
-__all__ = ("RawJob", "job", "task")
+__all__ = ("RawJob", "group", "job", "queue", "task")
 
 Raw = dict[str, Any]
 
@@ -84,3 +84,35 @@ def job() -> RawJob:
             "spec": {"tasks": [task()]},
         }
     )
+
+
+def queue(name: str = "science", *, hierarchy: tuple[str, str] | None = None, **fields: Any) -> Raw:
+    """Return a Queue; `state` and `pods` are of its status, `guarantee` the amounts, all else is of its spec."""
+    status = {"state": fields.pop("state", None), "allocated": {"pods": fields.pop("pods", None)}}
+    if "guarantee" in fields:
+        fields["guarantee"] = {"resource": fields["guarantee"]}
+    annotations = {}
+    if hierarchy:
+        path, weights = hierarchy
+        annotations = {"volcano.sh/hierarchy": path, "volcano.sh/hierarchy-weights": weights}
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name, "annotations": {k: v for k, v in annotations.items() if v}},
+        "spec": {"weight": 1, "reclaimable": True, **fields},
+        "status": {
+            "state": status["state"] or "Open",
+            "allocated": {k: v for k, v in status["allocated"].items() if v is not None},
+        },
+    }
+
+
+def group(*, job: str = "", **spec: Any) -> Raw:
+    """Return a PodGroup, controlled by the Job of a name when one is given."""
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job, "uid": "u", "controller": True}
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "team", **({"ownerReferences": [owner]} if job else {})},
+        "spec": {"minMember": 1, "queue": "default", **spec},
+    }
