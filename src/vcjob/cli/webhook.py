@@ -10,19 +10,36 @@ from .options import bind_address, option
 
 __all__ = ("webhook",)
 
-_KINDS = ("jobs",)
+_KINDS = {"none": ("jobs",), "volcano": ("jobs", "podgroups", "queues")}  # by gang scheduler
 
 
 @click.command()
 @option("--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Default: in-cluster, else KUBECONFIG.")
 @option("--context", help="Context of the kubeconfig; default: its current one.")
-@option("--admission", "kinds", type=click.Choice(_KINDS), multiple=True, default=_KINDS, help="Kinds to answer for.")
+@option(
+    "--admission",
+    "kinds",
+    type=click.Choice(_KINDS["volcano"]),
+    multiple=True,
+    help="Kinds to answer for; may be given several times. Default: jobs; where the gang scheduler is volcano, all.",
+)
 @option("--gang-scheduler", type=click.Choice(["none", "volcano"]), default="none", help="Who starts gangs.")
 @option("--scheduler-name", default="volcano", help="The schedulerName of a Job that names none.")
 @option(
     "--check-queues/--no-check-queues",
     default=None,
-    help="Refuse Jobs whose Queue would not take them. Default: only where the gang scheduler is volcano.",
+    help="Refuse Jobs and PodGroups whose Queue would not take them. Default: where the gang scheduler is volcano.",
+)
+@option("--max-queue-depth", type=click.IntRange(min=1), default=5, help="Levels of Queues below root.")
+@option(
+    "--protect-root-queue/--no-protect-root-queue",
+    default=True,
+    help="Refuse changes of the root Queue's capability, deserved and guarantee.",
+)
+@option(
+    "--keep-used-queues/--no-keep-used-queues",
+    default=False,
+    help="Refuse to remove a Queue while Pods hold resources of it.",
 )
 @option("--webhook-bind-address", help="Where reviews are answered. Default: :9443; with --local 127.0.0.1:9443.")
 @option("--health-bind-address", default=":8081", callback=bind_address, help="/livez and /readyz; 0: off.")
@@ -58,6 +75,7 @@ _KINDS = ("jobs",)
 def webhook(context: click.Context, /, **given: Any) -> None:
     """Answer the API server's questions about new and changed objects until SIGTERM."""
     # Imported late: a kubectl-like command must not wait for the webhook's libraries.
+    from vcjob.admission.queue_rules import QueuePolicy
     from vcjob.kube.credentials import CredentialsError
     from vcjob.webhook.process import run_webhook
     from vcjob.webhook.settings import WebhookSettings
@@ -68,6 +86,12 @@ def webhook(context: click.Context, /, **given: Any) -> None:
     delay = given.pop("shutdown_delay")
     settings = {
         "certificates": _certificates(given),
+        "kinds": given.pop("kinds") or _KINDS[gang_scheduler],
+        "queue_policy": QueuePolicy(
+            max_depth=given.pop("max_queue_depth"),
+            protects_root=given.pop("protect_root_queue"),
+            keeps_used=given.pop("keep_used_queues"),
+        ),
         "check_queues": gang_scheduler == "volcano" if check_queues is None else check_queues,
         "webhook": bind_address(context, _parameter(context, "webhook_bind_address"), address),
         "health": given.pop("health_bind_address"),

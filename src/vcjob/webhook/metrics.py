@@ -47,7 +47,7 @@ class WebhookMetrics:
         )
         self.queue_lookup_failures = Counter(
             "vcjob_admission_queue_lookup_failures_total",
-            "Jobs that were let in although their Queue could not be looked up.",
+            "Times that Queues could not be read; what asked for them was let in.",
             registry=r,
         )
         self.api_requests = Counter(

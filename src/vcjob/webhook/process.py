@@ -31,10 +31,11 @@ from .folder import follow_folder
 from .handlers import make_kopf_settings, make_registry
 from .keeper import CertificateKeeper, KeeperSettings
 from .metrics import WebhookMetrics
+from .namespaces import Namespaces
 from .queues import Queues
 from .registration import registered
 from .routes import Route, routes_of
-from .rules import make_rules
+from .rules import Cluster, make_rules
 from .server import ReviewServer
 from .settings import CertificateFolder, LocalCertificate, ManagedCertificate, WebhookSettings
 from .tls import ServingCertificate
@@ -146,8 +147,12 @@ class Webhook:
 
     async def _run_kopf(self, api: ApiClient, stop: asyncio.Event) -> None:
         settings = self._settings
-        queues = Queues(api, on_failure=self._metrics.queue_lookup_failures.inc) if settings.check_queues else None
-        rules = make_rules(scheduler=settings.scheduler_name, queues=queues)
+        rules = make_rules(
+            Cluster(queues=Queues(api, on_failure=self._metrics.queue_lookup_failures.inc), namespaces=Namespaces(api)),
+            scheduler=settings.scheduler_name,
+            check_queues=settings.check_queues,
+            policy=settings.queue_policy,
+        )
         await kopf.operator(
             registry=make_registry({route: rules[route] for route in self._routes}, api=api),
             settings=make_kopf_settings(self._server),

@@ -1,22 +1,22 @@
-"""Whether a Queue takes a Job, as the API server has it.
+"""The Queues, as the API server has them, for the rules that ask about them.
 
-Reads the list of Queues, at most once a second. What was read before may let a Job in, so that a slow list delays
-nobody, but never denies: a Queue may have been made or opened a moment ago, so a denial is confirmed by reading anew.
-Where Queues cannot be read (their CRD is not there, the API server is not well), Jobs are let in: the controller waits
-for the Queue then, and says so.
+Whether a Queue takes a Job or PodGroup is asked often, so the list is read at most once a second for it. What was read
+before may let an object in, so that a slow list delays nobody, but never denies: a Queue may have been made or opened a
+moment ago, so a denial is confirmed by reading anew. A change of the Queues themselves is judged by a fresh list only.
+Where Queues cannot be read (their CRD is not there, the API server is not well), objects are let in: the controller
+waits for the Queue then, and says so.
 """
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
 
 import msgspec
 
 from vcjob.admission.problem import Problem
-from vcjob.admission.queues import check_queue
+from vcjob.admission.queue_tree import QueueTree, make_tree
 from vcjob.api.names import SCHEDULING_GROUP
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
@@ -26,6 +26,8 @@ __all__ = ("Queues",)
 
 log = logging.getLogger(__name__)
 
+Judge = Callable[[QueueTree], Problem | None]
+
 _PATH: Final = f"/apis/{SCHEDULING_GROUP}/v1beta1/queues"
 _FRESH_FOR_S: Final = 1.0
 _USABLE_FOR_S: Final = 10.0  # while a fresh one is on its way
@@ -33,26 +35,8 @@ _PATIENCE_S: Final = 0.1
 _TIMEOUT_S: Final = 2.0  # the API server waits 10 s for the whole answer
 
 
-class _Metadata(msgspec.Struct):
-    name: str
-
-
-class _Spec(msgspec.Struct):
-    parent: str | None = None
-
-
-class _Status(msgspec.Struct):
-    state: str | None = None
-
-
-class _Queue(msgspec.Struct):
-    metadata: _Metadata
-    spec: _Spec | None = None
-    status: _Status | None = None
-
-
 class _List(msgspec.Struct):
-    items: list[_Queue]
+    items: list[dict[str, Any]]
 
 
 _decode: Final = msgspec.json.Decoder(_List).decode
@@ -63,15 +47,10 @@ class _Listing:
     """The Queues at one moment."""
 
     asked_at: float  # steady; what happened before is in the listing
-    states: Mapping[str, str] = field(default_factory=dict)
-    children: Mapping[str, int] = field(default_factory=dict)
-    readable: bool = True
+    tree: QueueTree | None = None  # None: they cannot be read
 
-    def find_problem(self, name: str) -> Problem | None:
-        if not self.readable:
-            return None
-        queue = {"status": {"state": self.states[name]}} if name in self.states else None
-        return check_queue(queue, name, children=self.children.get(name, 0))
+    def find_problem(self, judge: Judge) -> Problem | None:
+        return judge(self.tree) if self.tree else None
 
 
 class Queues:
@@ -83,14 +62,22 @@ class Queues:
         self._last: _Listing | None = None
         self._listing: asyncio.Task[_Listing] | None = None
 
-    async def find_problem(self, name: str) -> Problem | None:
-        """Return why no Job may be submitted to the Queue of that name."""
+    async def find_problem(self, judge: Judge) -> Problem | None:
+        """Return what `judge` finds wrong, which it finds in a fresh list too."""
         now = steady()
-        if (await self._recent(now)).find_problem(name) is None:
+        if (await self._recent(now)).find_problem(judge) is None:
             return None
-        while self._last is None or self._last.asked_at < now:
+        return (await self._since(now)).find_problem(judge)
+
+    async def read(self) -> QueueTree | None:
+        """Return all Queues as they are now; None when they cannot be read."""
+        return (await self._since(steady())).tree
+
+    async def _since(self, moment: float) -> _Listing:
+        """Return a listing that was asked for at that moment or later."""
+        while self._last is None or self._last.asked_at < moment:
             await self._list_again()
-        return self._last.find_problem(name)
+        return self._last
 
     async def _recent(self, now: float) -> _Listing:
         """Return a fresh listing; an older one when the API server takes its time."""
@@ -117,13 +104,9 @@ class Queues:
         try:
             queues = _decode(await self._api.get(_PATH, timeout_s=_TIMEOUT_S)).items
         except NotFound:
-            return _Listing(asked_at=asked_at, readable=False)
+            return _Listing(asked_at=asked_at)
         except (ApiError, msgspec.DecodeError) as error:
             self._on_failure()
-            log.warning("queues cannot be read; jobs are let in", extra={"error": str(error)})
-            return _Listing(asked_at=asked_at, readable=False)
-        return _Listing(
-            asked_at=asked_at,
-            states={queue.metadata.name: (queue.status and queue.status.state) or "" for queue in queues},
-            children=Counter(queue.spec.parent for queue in queues if queue.spec and queue.spec.parent),
-        )
+            log.warning("queues cannot be read; objects are let in", extra={"error": str(error)})
+            return _Listing(asked_at=asked_at)
+        return _Listing(asked_at=asked_at, tree=make_tree(queues))

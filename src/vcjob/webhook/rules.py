@@ -1,18 +1,44 @@
 """Which rule answers on which route: the pure verdicts, with what they need from the cluster looked up for them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vcjob.admission.podgroups import belongs_to_job, podgroup_patch, podgroup_queue, validate_podgroup
+from vcjob.admission.problem import Problem, denial
+from vcjob.admission.queue_rules import QueuePolicy, queue_patch, validate_queue, validate_queue_removal
+from vcjob.admission.queue_tree import QueueTree
+from vcjob.admission.queues import check_group_queue, check_queue
+from vcjob.api.names import DEFAULT_QUEUE
 
 from .handlers import Decide
 from .jobs import judge_change, judge_new, mutate_new, queue_of
+from .namespaces import Namespaces
 from .queues import Queues
 from .review import Review, Verdict
-from .routes import MUTATE_JOBS, VALIDATE_JOBS, Route
+from .routes import (
+    MUTATE_JOBS,
+    MUTATE_PODGROUPS,
+    MUTATE_QUEUES,
+    VALIDATE_JOBS,
+    VALIDATE_PODGROUPS,
+    VALIDATE_QUEUES,
+    Route,
+)
 
-__all__ = ("make_rules",)
+__all__ = ("Cluster", "make_rules")
 
 
-def make_rules(*, scheduler: str, queues: Queues | None) -> Mapping[Route, Decide]:
-    """Return the rule of every route. Jobs may name any Queue when `queues` is None."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Where the rules look things up."""
+
+    queues: Queues
+    namespaces: Namespaces
+
+
+def make_rules(cluster: Cluster, *, scheduler: str, check_queues: bool, policy: QueuePolicy) -> Mapping[Route, Decide]:
+    """Return the rule of every route. Jobs and PodGroups may name any Queue unless `check_queues`."""
+    queues = cluster.queues
 
     async def mutate_job(review: Review) -> Verdict:
         return mutate_new(review.object or {}, scheduler=scheduler)
@@ -21,7 +47,45 @@ def make_rules(*, scheduler: str, queues: Queues | None) -> Mapping[Route, Decid
         job = review.object or {}
         if review.old is not None:
             return judge_change(review.old, job)
-        problem = await queues.find_problem(queue_of(job)) if queues else None
+        name = queue_of(job)
+
+        def judge(tree: QueueTree) -> Problem | None:
+            return check_queue(tree.queues.get(name), name, children=len(tree.children(name)))
+
+        problem = await queues.find_problem(judge) if check_queues else None
         return judge_new(job, others=(problem,) if problem else ())
 
-    return {MUTATE_JOBS: mutate_job, VALIDATE_JOBS: validate_job}
+    async def mutate_group(review: Review) -> Verdict:
+        group = review.object or {}
+        if podgroup_queue(group) != DEFAULT_QUEUE:
+            return Verdict()
+        return Verdict(patch=podgroup_patch(group, namespace=await cluster.namespaces.read(review.namespace)))
+
+    async def validate_group(review: Review) -> Verdict:
+        group = review.object or {}
+        name, of_job = podgroup_queue(group), belongs_to_job(group)
+
+        def judge(tree: QueueTree) -> Problem | None:
+            return check_group_queue(tree.queues.get(name), name, of_job=of_job)
+
+        problem = await queues.find_problem(judge) if check_queues else None
+        others = (problem,) if problem else ()
+        return Verdict(denial=denial((*validate_podgroup(group), *others)))
+
+    async def mutate_queue(review: Review) -> Verdict:
+        return Verdict(patch=queue_patch(review.object or {}))
+
+    async def judge_queue(review: Review) -> Verdict:
+        tree = await queues.read()
+        if review.object is None:
+            return Verdict(denial=denial(validate_queue_removal(review.old or {}, tree=tree, policy=policy)))
+        return Verdict(denial=denial(validate_queue(review.object, old=review.old, tree=tree, policy=policy)))
+
+    return {
+        MUTATE_JOBS: mutate_job,
+        VALIDATE_JOBS: validate_job,
+        MUTATE_PODGROUPS: mutate_group,
+        VALIDATE_PODGROUPS: validate_group,
+        MUTATE_QUEUES: mutate_queue,
+        VALIDATE_QUEUES: judge_queue,
+    }

@@ -1,8 +1,9 @@
 """What a webhook process was told on its command line or in its environment. Pure values."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from vcjob.admission.queue_rules import QueuePolicy
 from vcjob.operator.settings import BindAddress
 
 from .certificates import LIFETIMES, Lifetimes
@@ -50,7 +51,8 @@ class WebhookSettings:
     kubeconfig: Path | None = None
     context: str | None = None
     kinds: tuple[str, ...] = ("jobs",)  # plurals that are answered for
-    check_queues: bool = False
+    check_queues: bool = False  # of Jobs and PodGroups
+    queue_policy: QueuePolicy = field(default_factory=QueuePolicy)
     scheduler_name: str = "volcano"
     shutdown_delay_s: float = 5.0
     log_level: str = "info"

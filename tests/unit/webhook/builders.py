@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-__all__ = ("review_body",)
+__all__ = ("review_body", "review_of_group", "review_of_queue")
 
 Raw = dict[str, Any]
 
@@ -28,3 +28,18 @@ def review_body(
     }
     kept = {key: value for key, value in request.items() if value is not None}
     return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": kept}).encode()
+
+
+def review_of_queue(operation: str = "CREATE", *, new: Raw | None = None, old: Raw | None = None) -> bytes:
+    """Return a request about a Queue."""
+    return _of_scheduling("queues", operation, new=new, old=old, namespace=None)
+
+
+def review_of_group(new: Raw) -> bytes:
+    """Return a request about a new PodGroup."""
+    return _of_scheduling("podgroups", "CREATE", new=new, old=None, namespace="team")
+
+
+def _of_scheduling(plural: str, operation: str, *, new: Raw | None, old: Raw | None, namespace: str | None) -> bytes:
+    resource = {"group": "scheduling.volcano.sh", "version": "v1beta1", "resource": plural}
+    return review_body(operation, new=new, old=old, resource=resource, namespace=namespace)

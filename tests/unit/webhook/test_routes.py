@@ -1,17 +1,29 @@
 """The table of webhooks: Volcano's paths and names, never a Pod; a review at the wrong door is turned away."""
 
 import pytest
-from tests.unit.webhook.builders import review_body
+from tests.unit.webhook.builders import review_body, review_of_queue
 
 from vcjob.webhook.review import read_review
-from vcjob.webhook.routes import MUTATE_JOBS, ROUTES, VALIDATE_JOBS, Route, find_fault, routes_of
+from vcjob.webhook.routes import MUTATE_JOBS, ROUTES, VALIDATE_JOBS, VALIDATE_QUEUES, Route, find_fault, routes_of
 
 
 def test_paths_and_names_are_volcanos():
-    assert [(route.path, route.name, route.operations) for route in routes_of(("jobs",))] == [
+    assert [(route.path, route.name, route.operations) for route in ROUTES] == [
         ("/jobs/mutate", "mutatejob.volcano.sh", ("CREATE",)),
         ("/jobs/validate", "validatejob.volcano.sh", ("CREATE", "UPDATE")),
+        ("/podgroups/mutate", "mutatepodgroup.volcano.sh", ("CREATE",)),
+        ("/podgroups/validate", "validatepodgroup.volcano.sh", ("CREATE",)),
+        ("/queues/mutate", "mutatequeue.volcano.sh", ("CREATE",)),
+        ("/queues/validate", "validatequeue.volcano.sh", ("CREATE", "UPDATE", "DELETE")),
     ]
+
+
+def test_a_kind_has_its_own_webhooks():
+    assert [route.path for route in routes_of(("jobs",))] == ["/jobs/mutate", "/jobs/validate"]
+    assert {route.resource for route in routes_of(("queues", "podgroups"))} == {
+        "podgroups.scheduling.volcano.sh/v1beta1",
+        "queues.scheduling.volcano.sh/v1beta1",
+    }
 
 
 def test_no_webhook_is_asked_about_pods():
@@ -29,6 +41,9 @@ def test_no_webhook_is_asked_about_pods():
         pytest.param(
             VALIDATE_JOBS, review_body(new={}, subResource="status"), "not for jobs/status.batch", id="subresource"
         ),
+        pytest.param(VALIDATE_QUEUES, review_of_queue("DELETE", old={}), "", id="a queue that goes"),
+        pytest.param(VALIDATE_QUEUES, review_of_queue("DELETE"), "holds no oldObject", id="nothing that goes"),
+        pytest.param(MUTATE_JOBS, review_of_queue("CREATE", new={}), "not for queues.scheduling", id="group"),
         pytest.param(MUTATE_JOBS, review_body("CREATE"), "the review holds no object", id="no object"),
         pytest.param(VALIDATE_JOBS, review_body("UPDATE", new={}), "holds no oldObject", id="no old object"),
     ],
