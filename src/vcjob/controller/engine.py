@@ -9,6 +9,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final, Generic
@@ -33,7 +34,8 @@ from .executor import Executor
 from .jobs import JobRecord, make_record
 from .memory import JobMemory
 from .queue import Key, WorkQueue
-from .reconciler import Observer, PassResult, Reconciler
+from .reconciler import Reconciler
+from .surroundings import Observer, PassResult
 
 __all__ = ("CommandRequest", "Engine")
 
@@ -45,6 +47,7 @@ _SPACING_PER_POD_S: Final = 50e-6  # ... and more for a large one, so that looki
 _SPACING_MAX_S: Final = 0.5
 _LIST_AGAIN_S: Final = 10.0
 _RESYNC_S: Final = 600.0  # every Job is looked at this often, whatever happens; spread over the time
+_AT_A_TIME: Final = 4
 _NO_PODS: Final[Mapping[str, Pod]] = MappingProxyType({})
 
 
@@ -111,6 +114,7 @@ class Engine:
         self._commands: dict[Key, list[CommandRequest]] = {}
         self._half_deleted: set[str] = set()  # UIDs of Commands whose deletion was not answered
         self._failed: dict[Key, int] = {}
+        self._giving_way: dict[Key, None] = {}  # Jobs that have something to write which can wait; oldest first
         self._writing = False  # a store is being told of our own write: nobody else need hear of it
         executor = Executor(
             api,
@@ -179,6 +183,12 @@ class Engine:
     def now(self) -> float:
         return self._api.clock.now().timestamp()
 
+    def is_busy(self) -> bool:
+        return self.limiter.busy
+
+    def await_quiet(self, key: Key) -> None:
+        self._giving_way[key] = None
+
     # What the watches bring
 
     def take_job(self, raw: dict[str, Any]) -> None:
@@ -225,6 +235,7 @@ class Engine:
         if new is None:
             self._memories.pop(key, None)
             self._failed.pop(key, None)
+            self._giving_way.pop(key, None)
             self.queue.forget(key)
             if old is not None:
                 self._observer.job_gone(old)
@@ -396,6 +407,15 @@ class Engine:
             if again is not None and (key in self.jobs or key in self._commands):
                 self.queue.stats.retries += result is PassResult.ERROR
                 self.queue.add_after(key, again)
+            self.go_on()
+
+    def go_on(self) -> None:
+        """Look at a few of the Jobs that waited for a quiet moment; when they are done, it is the next ones' turn."""
+        if not self._giving_way or self.is_busy():
+            return
+        for key in list(islice(self._giving_way, _AT_A_TIME)):
+            del self._giving_way[key]
+            self.queue.add(key)
 
     async def _pass(self, key: Key) -> float | None:
         record = self.jobs.get(key)

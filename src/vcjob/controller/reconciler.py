@@ -1,99 +1,36 @@
 """One pass over one Job: snapshot, plan, execute, again until nothing is left to do, then one status write.
 
-The shell around the pure `plan`. It owns what is remembered of each Job and decides when a status is worth a write;
-what the status says is the plan's.
+The shell around the pure `plan`. It owns what is remembered of each Job.
 """
 
-import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from enum import StrEnum
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Final
 
-from vcjob.api.job import Phase
-from vcjob.gang.base import Gang, Group
+from vcjob.gang.base import Gang
 from vcjob.kube.backoff import retry_delay
-from vcjob.kube.errors import ApiError, Conflict, NotFound, may_have_happened
 from vcjob.lifecycle.causes import is_settled, misses_pods, shows_the_past
 from vcjob.lifecycle.outcome import EventNote, Plan, Write
 from vcjob.lifecycle.plan import plan
-from vcjob.lifecycle.pod import Pod
 from vcjob.lifecycle.restart import RESTART_KEY, Restart
 from vcjob.lifecycle.snapshot import Command, Hold, Snapshot
-from vcjob.lifecycle.status import Status
 
-from .doubt import Doubt
 from .executor import Executor, Report
 from .jobs import JobRecord
 from .memory import JobMemory
-from .refusals import Refusal, judge
+from .refusals import Refusal
+from .statuses import StatusWriter
+from .surroundings import Observer, Surroundings
 
-__all__ = ("Observer", "PassResult", "Reconciler", "Surroundings", "status_patch")
+__all__ = ("Reconciler",)
 
 log = logging.getLogger(__name__)
 
 _ROUNDS: Final = 8  # plans in one pass; more means that somebody else keeps changing things
-_SETTLED_S: Final = 0.5  # numbers of a status that changes nothing else are written when they stood still so long ...
-_NUMBERS_S: Final = 2.0  # ... or when the first of them is so old ...
-_NUMBERS_PER_POD_S: Final = 0.002  # ... and a large Job's, whose every Pod tells twice, a little later
-_NUMBERS_CAP_S: Final = 4.0
 _BACKOFF_BASE_S: Final = 0.25
 _BACKOFF_CAP_S: Final = 60.0
 _UNWATCHED_CAP_S: Final = 10.0  # for what a user is about to make and no watch tells us of: a claim, a freed name
 _UNWATCHED: Final = ("ClaimNotFound", "NameConflict", "OldPodsTerminating", "QuotaExceeded")
-
-
-class PassResult(StrEnum):
-    """How a pass over a Job ended, in controller-runtime's words."""
-
-    SUCCESS = "success"  # nothing is to be done before something happens
-    REQUEUE_AFTER = "requeue_after"  # the Job is to be looked at again at some time
-    ERROR = "error"
-
-
-class Observer(Protocol):
-    """Told what happened, for Events and metrics, after it has happened."""
-
-    def event(self, record: JobRecord, note: EventNote) -> None: ...
-
-    def phase_changed(self, record: JobRecord, old: Phase | None, new: Status) -> None: ...
-
-    def pods_created(self, record: JobRecord, count: int, latency_s: float) -> None: ...
-
-    def job_gone(self, record: JobRecord) -> None: ...
-
-    def pass_began(self, waited_s: float) -> None: ...
-
-    def passing(self, key: tuple[str, str]) -> AbstractContextManager[Any]: ...
-
-    def pass_ended(self, result: PassResult, took_s: float) -> None: ...
-
-
-class Surroundings(Protocol):
-    """What a pass looks at besides the Job's own record."""
-
-    def job(self, key: tuple[str, str]) -> JobRecord | None: ...
-
-    def put_job(self, raw: dict[str, Any]) -> None: ...
-
-    def drop_job(self, record: JobRecord) -> None: ...
-
-    async def read_job(self, record: JobRecord) -> None: ...
-
-    async def read_pods(self, record: JobRecord) -> None: ...
-
-    def pods_of(self, record: JobRecord) -> Mapping[str, Pod]: ...
-
-    def group_of(self, record: JobRecord) -> Group | None: ...
-
-    def queue_of(self, name: str) -> Mapping[str, Any] | None: ...
-
-    def knows_queues(self) -> bool: ...
-
-    def priorities(self) -> Mapping[str, int]: ...
-
-    def now(self) -> float: ...
 
 
 class Reconciler:
@@ -113,6 +50,7 @@ class Reconciler:
         self._gang = gang
         self._observer = observer
         self._chance = chance
+        self._statuses = StatusWriter(executor=executor, surroundings=surroundings, observer=observer)
 
     async def look(self, key: tuple[str, str], memory: JobMemory) -> float | None:
         """Make one pass; return in how many seconds to look again, None for not before something happens."""
@@ -123,7 +61,7 @@ class Reconciler:
             if memory.doubt is not None:
                 await self._around.read_job(record)
                 record = self._around.job(key)
-                if record is None or self._settle(record, memory, memory.doubt):
+                if record is None or self._statuses.settle(record, memory, memory.doubt):
                     continue
             self._drop_settled(record, memory)
             command = memory.commands[0] if memory.commands else None
@@ -135,15 +73,15 @@ class Reconciler:
             made = plan(snapshot)
             if made.seen is not None:
                 memory.first_seen = made.seen
-            if made.write is Write.FIRST:
-                if not await self._write(record, memory, made):
+            if made.write is Write.FIRST or (made.write is Write.EARLY and not self._around.is_busy()):
+                if not await self._statuses.write(record, memory, made):
                     return 0.0
-                self._announce(record, memory, made.events)
+                self._statuses.announce(record, memory, made.events)
             if command is not None:
                 # Only now: it has been deleted, so a pass that fails before this point must find it again.
                 memory.commands.pop(0)
                 in_vain = [note for note in made.events if note.reason == "ActionIgnored"]
-                self._announce(record, memory, (*in_vain, *memory.told))
+                self._statuses.announce(record, memory, (*in_vain, *memory.told))
             report = await self._run_stages(record, memory, made)
             if report.refusals:
                 retry = self._hold(record, memory, report.refusals)
@@ -152,8 +90,8 @@ class Reconciler:
                 continue
             if made.stages:
                 memory.refusals = 0
-            if made.write is Write.AFTER or (made.write is Write.REPLAN and not made.stages):
-                again = await self._finish(record, memory, made)
+            if made.write is Write.AFTER or not (made.write is Write.FIRST or made.stages):
+                again = await self._statuses.finish(record, memory, made)
                 return 0.0 if memory.commands else again
         return 0.0
 
@@ -256,131 +194,3 @@ class Reconciler:
         """Have the next plan make nothing and say why."""
         until = self._around.now() + delay
         memory.hold = Hold(until=until, reason=refusal.reason, message=refusal.message, deletion=refusal.deletion)
-
-    # Status
-
-    async def _finish(self, record: JobRecord, memory: JobMemory, made: Plan) -> float | None:
-        delays = [made.wake - self._around.now()] if made.wake is not None else []
-        if made.status is not None:
-            wait = self._postpone(record, memory, made.status)
-            if wait is not None:
-                delays.append(wait)
-            elif not await self._write(record, memory, made):
-                return 0.1
-        self._announce(record, memory, made.events)
-        if memory.removed:
-            present = self._around.pods_of(record)
-            memory.removed = {name: gone for name, gone in memory.removed.items() if name not in present}
-        memory.fresh = False
-        return max(0.0, min(delays)) if delays else None
-
-    def _postpone(self, record: JobRecord, memory: JobMemory, status: Status) -> float | None:
-        """Return for how many seconds a write can wait, because it would only move numbers; None when it cannot.
-
-        Numbers move in bursts (a gang starts, a gang ends), so they are written when they have settled, and at the
-        latest some seconds after the first.
-        """
-        if not _moves_numbers_only(record.status, status):
-            memory.unwritten = None
-            return None
-        new = status.write()
-        if new == record.raw_status:
-            memory.unwritten = None
-            return None
-        now = asyncio.get_running_loop().time()
-        if memory.unwritten is None:
-            memory.unwritten_since = now
-        if memory.unwritten != new:
-            memory.unwritten, memory.unwritten_moved = new, now
-        latest = _NUMBERS_S + _NUMBERS_PER_POD_S * record.revision.job.spec.total_replicas
-        due = min(memory.unwritten_moved + _SETTLED_S, memory.unwritten_since + min(latest, _NUMBERS_CAP_S))
-        return due - now if due > now else None
-
-    async def _write(self, record: JobRecord, memory: JobMemory, made: Plan) -> bool:
-        """Write the plan's status if it says anything new; False when the Job must be looked at afresh."""
-        status = made.status
-        assert status is not None
-        patch = status_patch(record.raw_status, status.write())
-        if not patch:
-            return True
-        try:
-            raw = await self._executor.write_status(record, patch)
-        except NotFound:
-            self._around.drop_job(record)
-            return False
-        except Conflict:
-            await self._around.read_job(record)
-            return False
-        except ApiError as error:
-            if may_have_happened(error):
-                memory.doubt = Doubt(
-                    before=record.status.phase,
-                    status=status,
-                    events=made.events,
-                    by_command=bool(memory.commands) and made.write is Write.FIRST,
-                )
-            refusal = judge(error, action="write status")
-            if refusal.permanent:
-                log.error("status refused", extra={"job": "/".join(record.key), "error": error.message})
-            raise
-        memory.unwritten = memory.doubt = None
-        self._around.put_job(raw)
-        self._tell_of_phase(record, record.status.phase, status)
-        return True
-
-    def _settle(self, record: JobRecord, memory: JobMemory, doubt: Doubt) -> bool:
-        """Take a status write for done when the Job says so; False when it has not happened (yet)."""
-        if status_patch(record.raw_status, doubt.status.write()):
-            return False
-        memory.doubt = None
-        if doubt.by_command:
-            memory.commands.pop(0)
-        self._tell_of_phase(record, doubt.before, doubt.status)
-        self._announce(record, memory, doubt.events)
-        return True
-
-    def _tell_of_phase(self, record: JobRecord, old: Phase | None, new: Status) -> None:
-        if new.phase is old:
-            return
-        self._observer.phase_changed(record, old, new)
-        log.info(
-            "phase changed",
-            extra={
-                "job": "/".join(record.key),
-                "old": str(old or ""),
-                "new": str(new.phase),
-                "reason": new.reason,
-            },
-        )
-
-    def _announce(self, record: JobRecord, memory: JobMemory, events: tuple[EventNote, ...]) -> None:
-        """Record the Events of a plan; what the last one told already and still holds is not told again."""
-        for note in events:
-            if note not in memory.told:
-                self._observer.event(record, note)
-        memory.told = frozenset(note for note in events if note.standing)
-
-
-def _moves_numbers_only(old: Status, new: Status) -> bool:
-    """Return whether a reader loses nothing when the new status comes a little later."""
-    if not new.alive:  # the last Pod is gone: whoever waits for that waits no longer
-        return False
-    return (new.phase, new.reason, new.version, new.retry_count, new.min_available, dict(new.controlled)) == (
-        old.phase,
-        old.reason,
-        old.version,
-        old.retry_count,
-        old.min_available,
-        dict(old.controlled),
-    )
-
-
-def status_patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON merge patch from one status to another; empty when they are equal."""
-    patch: dict[str, Any] = dict.fromkeys(old.keys() - new.keys())
-    for key, value in new.items():
-        known = old.get(key)
-        if value == known:
-            continue
-        patch[key] = status_patch(known, value) if isinstance(value, dict) and isinstance(known, dict) else value
-    return patch

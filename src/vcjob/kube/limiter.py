@@ -19,6 +19,7 @@ __all__ = ("FairLimiter", "Slot")
 _START: Final = 32
 _MIN: Final = 4
 _MAX: Final = 128  # beyond it an API server only queues
+_QUIET: Final = 4  # requests under way
 _FAST_S: Final = 0.25  # smoothed; the limit grows below it
 _SLOW_S: Final = 1.0  # smoothed; the limit shrinks above it
 _SMOOTHING: Final = 0.1  # weight of the newest answer
@@ -52,6 +53,11 @@ class FairLimiter:
     @property
     def waiting(self) -> int:
         return self._waiters
+
+    @property
+    def busy(self) -> bool:
+        """Whether so many requests are under way or waiting that what can wait should."""
+        return self._in_flight + self._waiters > _QUIET
 
     @property
     def latency_s(self) -> float:

@@ -74,7 +74,7 @@ def plan_members(snapshot: Snapshot, census: Census, verdict: Verdict) -> Plan:
     first = snapshot.status.phase is None
     if prerequisites and (first or isinstance(prerequisites[0], PatchJob | AnnotateJob)):
         # Either the Job changes, and everything else follows from the next revision; or it is new, and its first status
-        # says Pending and what has been made, before any of its Pods can be seen.
+        # says Pending and what has been made.
         return Plan(status=with_counters(status, census.counters), stages=(prerequisites,), events=events, wake=wake)
     removals = tuple(_removals(snapshot, census)) if admitted and not (hold and hold.deletion) else ()
     stages = tuple(stage for stage in (prerequisites, (*removals, *((creations,) if creations else ()))) if stage)
@@ -83,7 +83,7 @@ def plan_members(snapshot: Snapshot, census: Census, verdict: Verdict) -> Plan:
     status = decide_phase(snapshot, status, census.member_counters, wait=wait, pods=census.members)
     # Pods that we remove are out of the counters before they are gone: a process that finds fewer than were counted has
     # to take it for evictions.
-    write = Write.FIRST if removals or (first and stages) else Write.REPLAN
+    write = Write.FIRST if removals else Write.EARLY if first and stages else Write.REPLAN
     return Plan(status=status, stages=stages, write=write, events=events, wake=wake)
 
 

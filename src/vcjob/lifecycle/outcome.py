@@ -17,6 +17,7 @@ class Write(Enum):
 
     REPLAN = "replan"  # after the stages another plan says what to write
     FIRST = "first"  # before the stages: a decision
+    EARLY = "early"  # before the stages, if nobody is kept waiting by it; another plan follows as with REPLAN
     AFTER = "after"  # after the stages, as it stands, if none was refused
 
 

@@ -9,7 +9,7 @@ from vcjob.api.job import Phase
 from vcjob.api.names import BATCH_API_VERSION, JOB_KIND
 from vcjob.controller.engine import Engine
 from vcjob.controller.jobs import JobRecord
-from vcjob.controller.reconciler import PassResult
+from vcjob.controller.surroundings import PassResult
 from vcjob.kube.clock import steady
 from vcjob.kube.events import EventRecorder, ObjectRef
 from vcjob.kube.lease import LeaseElector

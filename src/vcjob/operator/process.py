@@ -49,7 +49,6 @@ _RIGHTS_AGAIN_S: Final = 5.0
 _DOUBT_S: Final = 30.0  # at least between two questions about rights while all are there
 _FORBIDDEN: Final = 403
 _DEAF_S: Final = 330.0  # the informers reconnect by themselves much sooner
-_QUIET_WRITES: Final = 4  # Events wait while more writes than these are under way
 _STUCK_S: Final = 300.0
 _LAG_S: Final = 10.0
 _WELL_S: Final = 60.0
@@ -128,7 +127,7 @@ class Operator:
         recorder = EventRecorder(
             api,
             instance=self._identity,
-            is_busy=lambda: engine.limiter.in_flight > _QUIET_WRITES,
+            is_busy=lambda: engine.limiter.busy,
             may_write=lambda: elector is None or elector.is_leader,
         )
         observing = Observing(metrics=self._metrics, recorder=recorder, tracing=self._tracing)

@@ -22,7 +22,7 @@ from tests.integration.lives.stage import LIFE_S, Stage
 from vcjob.api.job import Phase
 from vcjob.controller.engine import Engine
 from vcjob.controller.jobs import JobRecord
-from vcjob.controller.reconciler import PassResult
+from vcjob.controller.surroundings import PassResult
 from vcjob.gang.base import Gang
 from vcjob.gang.none import NoGang
 from vcjob.gang.volcano import VolcanoGang

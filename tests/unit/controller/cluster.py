@@ -50,6 +50,7 @@ class Cluster:
     objects: dict[Key, Raw] = field(default_factory=dict)
     events: dict[str, list[tuple[str, Raw]]] = field(default_factory=dict)  # plural -> (type, object)
     pod_quota: int | None = None
+    busy: bool = False  # with other Jobs
     version: int = 0
     listeners: list[Callable[[Write], None]] = field(default_factory=list)
 

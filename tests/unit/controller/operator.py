@@ -13,7 +13,7 @@ from vcjob.api.job import Phase
 from vcjob.controller.decode import decode_group, decode_pod
 from vcjob.controller.engine import CommandRequest, Engine
 from vcjob.controller.jobs import JobRecord
-from vcjob.controller.reconciler import PassResult
+from vcjob.controller.surroundings import PassResult
 from vcjob.gang.base import Gang
 from vcjob.kube.errors import ApiError
 from vcjob.lifecycle.outcome import EventNote
@@ -93,6 +93,7 @@ class SimOperator:
         self.cluster = cluster
         self.engine = Engine(self.api, gang=gang, observer=self.log, assert_leading=lambda: None)  # type: ignore[arg-type]
         self.queue = self.engine.queue = SimQueue(cluster)  # type: ignore[assignment]
+        self.engine.is_busy = lambda: cluster.busy  # type: ignore[method-assign]
         self.heard = dict.fromkeys((*_KINDS, "commands"), 0)
         self.listed = dict.fromkeys(_KINDS, 0)  # where the present watch of each kind began
         for kind in _KINDS:
@@ -185,4 +186,5 @@ class SimOperator:
             raise
         if again is not None and key in self.engine.jobs:
             self.queue.add_after(key, again)
+        self.engine.go_on()
         return True

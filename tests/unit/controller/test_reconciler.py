@@ -284,3 +284,46 @@ def test_a_job_of_the_same_name_waits_for_the_pods_of_the_old_one():
         assert {p["metadata"]["ownerReferences"][0]["uid"] for p in world.cluster.all(PODS)} == {world.job_uid}
 
     begin(two, story)
+
+
+def test_while_the_server_is_busy_pods_come_first_and_their_numbers_later():
+    raw = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", **two.raw, "metadata": {"name": "j"}}
+    world = World(default_job(raw), gang=NoGang(gang_scheduler_name="volcano"))
+
+    async def story(world: World) -> None:
+        world.get_busy(1)
+        await world.catch_up(0)
+        assert len(world.cluster.all(PODS)) == 2
+        assert "status" not in world.job
+        world.get_busy(0)
+        world.operator.engine.go_on()
+        await world.catch_up(0)
+        assert (world.phase, world.job["status"]["pending"]) == ("Pending", 2)
+
+    run(world, story)
+
+
+def test_news_is_told_even_while_the_server_is_busy():
+    async def story(world: World) -> None:
+        world.get_busy(1)
+        world.command(0)
+        await world.catch_up(0)
+        assert world.phase == "Aborting"
+
+    begin(two, story)
+
+
+def test_numbers_that_give_way_are_written_in_the_end():
+    async def story(world: World) -> None:
+        before = world.job["status"]
+        world.get_busy(1)
+        world.delete_pod(0)
+        world.end_termination(0)
+        await world.catch_up(0)
+        assert world.job["status"] == before
+        for _ in range(3):
+            world.wait(1)
+            await world.catch_up(0)
+        assert (world.job["status"]["running"], world.job["status"]["pending"]) == (2, 1)
+
+    begin(build().task("w", 3, minAvailable=1).spec(minAvailable=1), story)

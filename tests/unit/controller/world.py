@@ -20,7 +20,7 @@ from vcjob.api.names import (
     LABEL_TASK_INDEX,
     LABEL_TASK_SPEC,
 )
-from vcjob.controller.reconciler import status_patch
+from vcjob.controller.statuses import status_patch
 from vcjob.gang.base import Gang
 from vcjob.lifecycle.outcome import Write as When
 from vcjob.lifecycle.plan import plan
@@ -128,8 +128,9 @@ class Laws:
         if job is None or job["metadata"].get("deletionTimestamp"):
             return  # the operator cannot know yet; the garbage collector takes it
         assert job["metadata"]["uid"] == write.new["metadata"]["ownerReferences"][0]["uid"]
-        status, notes = job["status"], write.new["metadata"]["annotations"]
-        assert status["state"]["phase"] in ("Pending", "Running"), "Pods are made in Pending and Running only"
+        status, notes = job.get("status") or {}, write.new["metadata"]["annotations"]
+        # A new Job's first status may come after its Pods while the API server is busy.
+        assert _phase_in(status) in ("", "Pending", "Running"), "Pods are made in Pending and Running only"
         assert int(notes[ANNOTATION_JOB_VERSION]) == status.get("version", 0), "no Pod is made for an earlier run"
         assert int(notes[ANNOTATION_JOB_RETRY_COUNT]) == status.get("retryCount", 0)
         record = self.world.operator.engine.jobs.get(("ns", "j"))
@@ -139,10 +140,10 @@ class Laws:
 
     def _check_deletion(self, old: Raw) -> None:
         job = self.world.cluster.objects.get(KEY)
-        if job is None or job["status"]["state"]["phase"] not in ("Pending", "Running"):
+        if job is None or _phase_in(job.get("status") or {}) not in ("", "Pending", "Running"):
             return
         notes = old["metadata"]["annotations"]
-        older = int(notes[ANNOTATION_JOB_VERSION]) < job["status"].get("version", 0)
+        older = int(notes[ANNOTATION_JOB_VERSION]) < (job.get("status") or {}).get("version", 0)
         assert older or notes.get(ANNOTATION_OUT_OF_SYNC) == "true", "what is decided is written before it is done"
 
 
@@ -339,6 +340,10 @@ class World:
     def list_again(self, number: int) -> None:
         self.operator.list_again((PODS, JOBS, PODGROUPS)[number % 3])
 
+    def get_busy(self, number: int) -> None:
+        """Have the API server be busy with other Jobs, or no longer."""
+        self.cluster.busy = number % 3 > 0
+
     def wait(self, number: int) -> None:
         self.cluster.now += (1, 5, 30, 120)[number % 4]
 
@@ -347,6 +352,7 @@ class World:
     async def settle(self) -> None:
         """Let everything that is under way come to its end; raises AssertionError when it never does."""
         self.cluster.pod_quota = None
+        self.cluster.busy = False
         for _ in range(400):
             self.cluster.collect_garbage()
             for key in self._pods(lambda pod: bool(pod["metadata"].get("deletionTimestamp"))):
@@ -408,8 +414,14 @@ MOVES: Final[dict[str, Callable[[World, int], Any]]] = {
     "lose answers": World.lose_answers,
     "hear again": World.hear_again,
     "list again": World.list_again,
+    "get busy": World.get_busy,
     "wait": World.wait,
 }
+
+
+def _phase_in(status: Raw) -> str:
+    phase: str = (status.get("state") or {}).get("phase", "")
+    return phase
 
 
 def run(world: World, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:

@@ -40,7 +40,7 @@ def kinds(made) -> list[str]:
 
 def test_a_new_job_says_pending_before_its_pods_are_made():
     made = new.plan()
-    assert (made.write, made.status.phase, created(made)) == (Write.FIRST, Phase.PENDING, ["w-0", "w-1"])
+    assert (made.write, made.status.phase, created(made)) == (Write.EARLY, Phase.PENDING, ["w-0", "w-1"])
     assert (made.status.reason, made.status.message) == ("PodsPending", "0 of 2 Pods have started, minAvailable is 2")
     assert [c.status for c in made.status.conditions] == ["Pending"]
 

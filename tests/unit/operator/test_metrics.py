@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from vcjob.controller.engine import Engine
-from vcjob.controller.reconciler import PassResult
+from vcjob.controller.surroundings import PassResult
 from vcjob.gang.volcano import VolcanoGang
 from vcjob.kube.clock import steady
 from vcjob.operator.metrics import Metrics

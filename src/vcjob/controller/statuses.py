@@ -1,0 +1,187 @@
+"""Writing a Job's status: when it is worth a request, how it is sent, and what is told once it holds.
+
+What the status says is the plan's. Two laws: what a reader waits for (a phase, a warning, a Job that ends) is written
+at once; what only moves numbers waits until they stand still, and gives way while the API server is busy with Pods.
+"""
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from vcjob.api.job import Phase
+from vcjob.kube.errors import ApiError, Conflict, NotFound, may_have_happened
+from vcjob.lifecycle.outcome import EventNote, Plan, Write
+from vcjob.lifecycle.restart import RESTART_KEY
+from vcjob.lifecycle.status import Status
+
+from .doubt import Doubt
+from .executor import Executor
+from .jobs import JobRecord
+from .memory import JobMemory
+from .refusals import judge
+from .surroundings import Observer, Surroundings
+
+__all__ = ("StatusWriter", "status_patch")
+
+log = logging.getLogger(__name__)
+
+_SETTLED_S: Final = 0.5  # numbers of a status that changes nothing else are written when they stood still so long ...
+_NUMBERS_S: Final = 2.0  # ... or when the first of them is so old ...
+_NUMBERS_PER_POD_S: Final = 0.002  # ... and a large Job's, whose every Pod tells twice, a little later
+_NUMBERS_CAP_S: Final = 4.0
+_GIVE_WAY_S: Final = 10.0  # for so long they wait for a quiet moment
+
+
+class StatusWriter:
+    """Writes status, for the reconciler's passes."""
+
+    def __init__(self, *, executor: Executor, surroundings: Surroundings, observer: Observer) -> None:
+        self._executor = executor
+        self._around = surroundings
+        self._observer = observer
+
+    async def finish(self, record: JobRecord, memory: JobMemory, made: Plan) -> float | None:
+        """Write what the plan says now or later; return in how many seconds to look again, None for not at all."""
+        now = self._around.now()
+        delays = [made.wake - now] if made.wake is not None else []
+        if made.status is not None:
+            wait = self._postpone(record, memory, made, made.status)
+            if wait is not None:
+                # What a new phase has to say at once, it has when it is written.
+                delays = [wait, *(delay for delay in delays if delay > 0)]
+            elif not await self.write(record, memory, made):
+                return 0.1
+        self.announce(record, memory, made.events)
+        if memory.removed:
+            present = self._around.pods_of(record)
+            memory.removed = {name: gone for name, gone in memory.removed.items() if name not in present}
+        memory.fresh = False
+        return max(0.0, min(delays)) if delays else None
+
+    def _postpone(self, record: JobRecord, memory: JobMemory, made: Plan, status: Status) -> float | None:
+        """Return for how many seconds a write can wait; None when it cannot.
+
+        Numbers move in bursts (a gang starts, a gang ends), so they are written when they have settled, and at the
+        latest some seconds after the first. While the API server is busy, all that is not news waits.
+        """
+        numbers = _moves_numbers_only(record.status, status)
+        busy = self._around.is_busy() and not made.events and _takes_its_course(record.status, status)
+        new = status.write()
+        if not (numbers or busy) or new == record.raw_status:
+            memory.unwritten = None
+            return None
+        now = asyncio.get_running_loop().time()
+        if memory.unwritten is None:
+            memory.unwritten_since = now
+        if memory.unwritten != new:
+            memory.unwritten, memory.unwritten_moved = new, now
+        due = now
+        if numbers:
+            latest = _NUMBERS_S + _NUMBERS_PER_POD_S * record.revision.job.spec.total_replicas
+            due = min(memory.unwritten_moved + _SETTLED_S, memory.unwritten_since + min(latest, _NUMBERS_CAP_S))
+        if busy and due <= now:
+            due = memory.unwritten_since + _GIVE_WAY_S
+            self._around.await_quiet(record.key)
+        return due - now if due > now else None
+
+    async def write(self, record: JobRecord, memory: JobMemory, made: Plan) -> bool:
+        """Write the plan's status if it says anything new; False when the Job must be looked at afresh."""
+        status = made.status
+        assert status is not None
+        patch = status_patch(record.raw_status, status.write())
+        if not patch:
+            return True
+        try:
+            raw = await self._executor.write_status(record, patch)
+        except NotFound:
+            self._around.drop_job(record)
+            return False
+        except Conflict:
+            await self._around.read_job(record)
+            return False
+        except ApiError as error:
+            if may_have_happened(error):
+                memory.doubt = Doubt(
+                    before=record.status.phase,
+                    status=status,
+                    events=made.events,
+                    by_command=bool(memory.commands) and made.write is Write.FIRST,
+                )
+            refusal = judge(error, action="write status")
+            if refusal.permanent:
+                log.error("status refused", extra={"job": "/".join(record.key), "error": error.message})
+            raise
+        memory.unwritten = memory.doubt = None
+        self._around.put_job(raw)
+        self._tell_of_phase(record, record.status.phase, status)
+        return True
+
+    def settle(self, record: JobRecord, memory: JobMemory, doubt: Doubt) -> bool:
+        """Take a status write for done when the Job says so; False when it has not happened (yet)."""
+        if status_patch(record.raw_status, doubt.status.write()):
+            return False
+        memory.doubt = None
+        if doubt.by_command:
+            memory.commands.pop(0)
+        self._tell_of_phase(record, doubt.before, doubt.status)
+        self.announce(record, memory, doubt.events)
+        return True
+
+    def _tell_of_phase(self, record: JobRecord, old: Phase | None, new: Status) -> None:
+        if new.phase is old:
+            return
+        self._observer.phase_changed(record, old, new)
+        log.info(
+            "phase changed",
+            extra={
+                "job": "/".join(record.key),
+                "old": str(old or ""),
+                "new": str(new.phase),
+                "reason": new.reason,
+            },
+        )
+
+    def announce(self, record: JobRecord, memory: JobMemory, events: tuple[EventNote, ...]) -> None:
+        """Record the Events of a plan; what the last one told already and still holds is not told again."""
+        for note in events:
+            if note not in memory.told:
+                self._observer.event(record, note)
+        memory.told = frozenset(note for note in events if note.standing)
+
+
+def _takes_its_course(old: Status, new: Status) -> bool:
+    """Return whether the new status tells of nothing but the Job's expected way within its phase."""
+    started = new.running + new.succeeded + new.failed
+    if (old.phase is None and started) or (old.alive and not new.alive):  # the next status is another phase
+        return False
+    return (new.phase, new.version, new.retry_count, new.controlled.get(RESTART_KEY)) == (
+        old.phase or Phase.PENDING,
+        old.version,
+        old.retry_count,
+        old.controlled.get(RESTART_KEY),
+    )
+
+
+def _moves_numbers_only(old: Status, new: Status) -> bool:
+    """Return whether a reader loses nothing when the new status comes a little later."""
+    if not new.alive:  # the last Pod is gone: whoever waits for that waits no longer
+        return False
+    return (new.phase, new.reason, new.version, new.retry_count, new.min_available, dict(new.controlled)) == (
+        old.phase,
+        old.reason,
+        old.version,
+        old.retry_count,
+        old.min_available,
+        dict(old.controlled),
+    )
+
+
+def status_patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON merge patch from one status to another; empty when they are equal."""
+    patch: dict[str, Any] = dict.fromkeys(old.keys() - new.keys())
+    for key, value in new.items():
+        known = old.get(key)
+        if value == known:
+            continue
+        patch[key] = status_patch(known, value) if isinstance(value, dict) and isinstance(known, dict) else value
+    return patch
