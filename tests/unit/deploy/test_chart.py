@@ -9,7 +9,7 @@ from tests.unit.deploy.chart import CHART, KUBE_VERSION, ROOT, VALUES, helm, ren
 
 from vcjob.operator.preflight import list_needs
 from vcjob.webhook.registration import configuration
-from vcjob.webhook.routes import ROUTES, WebhookKind
+from vcjob.webhook.routes import WebhookKind, routes_of
 
 ALL_VALUES = ["", *sorted(path.stem for path in VALUES.glob("*.yaml"))]
 
@@ -129,15 +129,56 @@ def test_a_namespaced_operator_with_gangs_reads_queues_and_nothing_else_of_the_c
     assert {r for _, r, _ in rules(objects, "ClusterRole", "vcjob-operator")} == {"queues", "priorityclasses"}
 
 
+KINDS = [
+    pytest.param((), "", ("jobs",), id="without gangs"),
+    pytest.param(("--set", "gangScheduler=volcano"), "", ("jobs", "podgroups", "queues"), id="with gangs"),
+    pytest.param(("--set", "gangScheduler=volcano"), "namespaced", ("jobs", "podgroups"), id="with gangs, namespaced"),
+    pytest.param(("--set", "webhook.admission={queues}"), "", ("queues",), id="as asked for"),
+]
+
+
 @pytest.mark.parametrize("kind", list(WebhookKind))
-def test_the_webhook_configurations_are_those_of_the_program(kind: WebhookKind) -> None:
-    made = render().get(kind.value, "vcjob")["webhooks"]
-    wanted = configuration(kind, name="vcjob", routes=ROUTES, url="https://x", authority=b"")["webhooks"]
-    assert [{k: v for k, v in hook.items() if k != "clientConfig"} for hook in made] == [
-        {k: v for k, v in hook.items() if k != "clientConfig"} for hook in wanted
+@pytest.mark.parametrize(("arguments", "values", "plurals"), KINDS)
+def test_the_webhook_configurations_are_those_of_the_program(
+    kind: WebhookKind, arguments: tuple[str, ...], values: str, plurals: tuple[str, ...]
+) -> None:
+    made = render(*arguments, values=values).get(kind.value, "vcjob")["webhooks"]
+    wanted = configuration(kind, name="vcjob", routes=routes_of(plurals), url="https://x", authority=b"")["webhooks"]
+    left_out = {"clientConfig", "namespaceSelector"}
+    assert [{k: v for k, v in hook.items() if k not in left_out} for hook in made] == [
+        {k: v for k, v in hook.items() if k not in left_out} for hook in wanted
     ]
     paths = [hook["clientConfig"]["service"]["path"] for hook in made]
     assert paths == [hook["clientConfig"]["url"].removeprefix("https://x") for hook in wanted]
+
+
+@pytest.mark.parametrize(("arguments", "values", "plurals"), KINDS)
+def test_the_webhook_answers_for_what_it_is_asked(
+    arguments: tuple[str, ...], values: str, plurals: tuple[str, ...]
+) -> None:
+    objects = render(*arguments, values=values)
+    args = objects.get("Deployment", "vcjob-webhook")["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert [arg for arg in args if arg.startswith("--admission")] == [f"--admission={plural}" for plural in plurals]
+
+
+def test_the_webhook_reads_only_what_its_rules_ask_for() -> None:
+    managed = {("admissionregistration.k8s.io", f"{kind}webhookconfigurations") for kind in ("mutating", "validating")}
+
+    def reads(*arguments: str, values: str = "") -> set[tuple[str, str]]:
+        found = rules(render(*arguments, values=values), "ClusterRole", "vcjob-webhook")
+        return {(group, resource) for group, resource, _ in found} - managed
+
+    queues, namespaces = ("scheduling.volcano.sh", "queues"), ("", "namespaces")
+    assert reads() == set()
+    assert reads("--set", "gangScheduler=volcano") == {queues, namespaces}
+    assert reads("--set", "webhook.admission={queues}") == {queues}
+    assert reads("--set", "gangScheduler=volcano,webhook.admission={jobs}") == {queues}
+
+
+def test_a_namespaced_webhook_reads_its_own_namespaces_only() -> None:
+    role = render("--set", "gangScheduler=volcano", values="namespaced").get("ClusterRole", "vcjob-webhook")
+    (rule,) = [rule for rule in role["rules"] if rule["resources"] == ["namespaces"]]
+    assert rule["resourceNames"] == ["team-a", "team-b"]
 
 
 def test_an_upgrade_leaves_the_certificates_of_the_webhook_alone() -> None:

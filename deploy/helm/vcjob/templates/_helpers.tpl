@@ -146,20 +146,40 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
+{{/* The kinds that the webhook answers for, as a JSON list. Queues belong to no namespace, so a release for some namespaces leaves them alone. */}}
+{{- define "vcjob.admission" -}}
+{{- if .Values.webhook.admission -}}
+{{- toJson .Values.webhook.admission -}}
+{{- else if eq .Values.gangScheduler "none" -}}
+["jobs"]
+{{- else if .Values.watchNamespaces -}}
+["jobs", "podgroups"]
+{{- else -}}
+["jobs", "podgroups", "queues"]
+{{- end -}}
+{{- end -}}
+
 {{/* The webhook's rules from deploy/rbac, under the names of this release. Takes (list $ "Role" | "ClusterRole"). */}}
 {{- define "vcjob.webhookRules" -}}
 {{- $root := first . -}}
+{{- $kinds := include "vcjob.admission" $root | fromJsonArray -}}
 {{- $rules := list -}}
-{{- range (include "vcjob.document" (list $root "files/rbac/webhook.yaml" (last .) "vcjob-webhook") | fromYaml).rules -}}
-{{- $managed := or (has "secrets" .resources) (has "admissionregistration.k8s.io" .apiGroups) -}}
-{{- $gangs := has "scheduling.volcano.sh" .apiGroups -}}
-{{- if not (or (and $managed $root.Values.webhook.certManager.enabled) (and $gangs (eq $root.Values.gangScheduler "none"))) -}}
-{{- if has "secrets" .resources -}}
-{{- $_ := set . "resourceNames" (list (printf "%s-cert" (include "vcjob.webhookName" $root))) -}}
-{{- else if has "admissionregistration.k8s.io" .apiGroups -}}
-{{- $_ := set . "resourceNames" (list (include "vcjob.fullname" $root)) -}}
+{{- range $rule := (include "vcjob.document" (list $root "files/rbac/webhook.yaml" (last .) "vcjob-webhook") | fromYaml).rules -}}
+{{- $needed := not $root.Values.webhook.certManager.enabled -}}
+{{- if has "secrets" $rule.resources -}}
+{{- $_ := set $rule "resourceNames" (list (printf "%s-cert" (include "vcjob.webhookName" $root))) -}}
+{{- else if has "admissionregistration.k8s.io" $rule.apiGroups -}}
+{{- $_ := set $rule "resourceNames" (list (include "vcjob.fullname" $root)) -}}
+{{- else if has "namespaces" $rule.resources -}}
+{{- $needed = has "podgroups" $kinds -}}
+{{- with $root.Values.watchNamespaces -}}
+{{- $_ := set $rule "resourceNames" . -}}
 {{- end -}}
-{{- $rules = append $rules . -}}
+{{- else -}}
+{{- $needed = or (ne $root.Values.gangScheduler "none") (has "queues" $kinds) -}}
+{{- end -}}
+{{- if $needed -}}
+{{- $rules = append $rules $rule -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $rules -}}
