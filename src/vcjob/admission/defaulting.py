@@ -105,9 +105,8 @@ def _filled_task(task: Any, *, index: int) -> Any:
 def _least_members(task: Raw) -> int:
     partition = mapping(task, "partitionPolicy")
     least = integer(partition, "minPartitions") or 0
-    if least > 0:
-        return least * (integer(partition, "partitionSize") or 0)
-    return integer(task, "replicas") or 0
+    members = least * (integer(partition, "partitionSize") or 0) if least > 0 else integer(task, "replicas") or 0
+    return max(members, 0)  # a negative number is refused where the user wrote it, not here as well
 
 
 def _required(plugins: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -50,7 +50,8 @@ def _own_problems(job: Job, *, only: str | None = None) -> Iterator[Problem]:
         for plugin in enabled_plugins(job):
             if only is None or plugin.name == only:
                 for sentence in plugin.problems():
-                    yield Problem(field=f"spec.plugins.{plugin.name}", value=None, message=sentence)
+                    said = sentence.removeprefix(f"{plugin.name}: ")
+                    yield Problem(field=f"spec.plugins.{plugin.name}", value=None, message=said)
     except Exception as error:  # a template with anything in it, or the code of another package
         message = f"a plugin failed: {type(error).__name__}: {error}"
         yield Problem(field="spec.plugins", value=None, message=message)

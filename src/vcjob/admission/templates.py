@@ -1,6 +1,6 @@
 """Pod templates of tasks: the rules of core/v1 that a Job is most often caught by. Pure; never raises.
 
-Paths begin with `spec.task[<index>].`, as Volcano's do. A privileged container is no problem: Pod Security decides.
+A privileged container is no problem: Pod Security decides.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ SUBDOMAIN: Final = "must be a DNS subdomain: lower-case letters, digits, dashes 
 
 def check_template(task: Task, *, index: int) -> Iterator[Problem]:
     """Yield what the API server would refuse in each Pod of the task."""
-    field = f"spec.task[{index}].template"
+    field = f"spec.tasks[{index}].template"
     yield from _check_metadata(mapping(task.template, "metadata"), field=f"{field}.metadata")
     spec = task.pod_spec
     field = f"{field}.spec"

@@ -73,7 +73,8 @@ def _read(raw: dict[str, Any]) -> Job | Problem:
     try:
         return parse(Job, effective_job(raw))
     except InvalidObject as error:
-        return Problem(field=error.field, value=None, message=error.problem)
+        value = error.value if isinstance(error.value, str | int | float) else None
+        return Problem(field=error.field, value=value, message=error.problem)
 
 
 def _problems(job: Job) -> Iterator[Problem]:
@@ -107,7 +108,7 @@ def _warnings(job: Job) -> Iterator[str]:
         field = f"spec.tasks[{index}]"
         yield from policy_warnings(task.policies, field=f"{field}.policies")
         if not task.replicas:
-            yield f"{field}: task {task.name} has no replicas"
+            yield f"{field}: task {task.name} has no replicas, so no Pod is made for it"
         if task.depends_on and task.depends_on.name and spec.min_available >= spec.total_replicas:
             yield (
                 f"{field}.dependsOn: a gang scheduler places the first Pod only when all {spec.min_available} Pods of "

@@ -109,7 +109,7 @@ REFUSED = [
     ),
     pytest.param(
         job("j", task("w", containers=[{"name": "main"}])),
-        ["spec.task[0].template.spec.containers[0].image: Required value"],
+        ["spec.tasks[0].template.spec.containers[0].image: Required value"],
         id="no image",
     ),
     pytest.param(

@@ -163,6 +163,6 @@ BAD = {
 @pytest.mark.parametrize(("built", "fragment"), [pytest.param(*case, id=title) for title, case in BAD.items()])
 def test_a_bad_template_is_refused_with_one_sentence(built: RawJob, fragment: str) -> None:
     (sentence,) = told(built)
-    assert sentence.startswith("spec.task[0].template.")
+    assert sentence.startswith("spec.tasks[0].template.")
     assert fragment in sentence
     assert validate_create(built.make())

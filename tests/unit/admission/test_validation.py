@@ -134,7 +134,7 @@ def test_a_good_job_is_let_in(built: RawJob) -> None:
             id="circle",
         ),
         pytest.param(
-            job().container(image=None), "spec.task[0].template.spec.containers[0].image: Required value", id="image"
+            job().container(image=None), "spec.tasks[0].template.spec.containers[0].image: Required value", id="image"
         ),
     ],
 )
@@ -381,6 +381,16 @@ def test_metadata_may_change_whatever_the_spec_is() -> None:
 def test_a_queue_takes_a_job_or_says_why_not(queue: Any, name: str, children: int, fragment: str | None) -> None:
     problem = check_queue(queue, name, children=children)
     assert (problem is None) if fragment is None else (problem is not None and fragment in problem.message)
+
+
+def test_a_problem_names_its_field_once() -> None:
+    (problem,) = validate_create(default_job(job().named("my.job").plugins("svc").make()))
+    assert str(problem).startswith("spec.plugins.svc: the Job name my.job cannot be the name of a Service")
+
+
+def test_a_negative_number_is_a_problem_where_it_stands() -> None:
+    (problem,) = validate_create(default_job(job().task(replicas=-1).make()))
+    assert (problem.field, problem.value) == ("spec.tasks[0].replicas", -1)
 
 
 # Warnings
