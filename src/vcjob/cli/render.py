@@ -1,6 +1,7 @@
 """`vcjob render`: what the operator would make of a Job, without a cluster."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,33 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _represent_text)
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML as kubectl reads it: a key stands once in a mapping, and a date is a text."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                problem = f'key "{key.value}" already set in map'
+                raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep=deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+class Validate(StrEnum):
+    """What unknown fields mean, as for kubectl."""
+
+    STRICT = "strict"  # the Job is refused
+    WARN = "warn"  # they are named and dropped
+    IGNORE = "ignore"  # they are dropped
+
+
 @click.command()
 @click.argument("file", type=click.File("rb"))
 @click.option("--pod", "pod_name", help="Only this Pod.")
@@ -31,8 +59,21 @@ _Dumper.add_representer(str, _represent_text)
 @click.option("--namespace", "-n", default="default", show_default=True, help="For Jobs whose YAML names none.")
 @click.option("--gang-scheduler", type=click.Choice(["none", "volcano"]), default="none", show_default=True)
 @click.option("--scheduler-name", default="volcano", show_default=True, help="What means the gang scheduler.")
+@click.option(
+    "--validate",
+    type=click.Choice([choice.value for choice in Validate]),
+    default=Validate.STRICT.value,
+    show_default=True,
+    help="What unknown fields mean, as for kubectl.",
+)
 def render(
-    file: Any, pod_name: str | None, show_env: bool, namespace: str, gang_scheduler: str, scheduler_name: str
+    file: Any,
+    pod_name: str | None,
+    show_env: bool,
+    namespace: str,
+    gang_scheduler: str,
+    scheduler_name: str,
+    validate: str,
 ) -> None:
     """Print every object that the operator would make for the Jobs in FILE (YAML; - for standard input)."""
     # Imported late: these libraries take a moment that `vcjob --help` need not wait for.
@@ -42,9 +83,7 @@ def render(
 
     gang = VolcanoGang() if gang_scheduler == "volcano" else NoGang(gang_scheduler_name=scheduler_name)
     for raw in _read_jobs(file, namespace):
-        revision = _compile(raw)
-        for note in revision.notes:
-            click.echo(f"note: {note.message}", err=True)
+        revision = _compile(_decode(raw, validate=Validate(validate)))
         try:
             preview = preview_job(revision, gang=gang)
         except Exception as error:  # a third-party plugin may raise anything
@@ -69,7 +108,7 @@ def _read_jobs(file: Any, namespace: str) -> Iterator[dict[str, Any]]:
 
     title = Path(getattr(file, "name", "<stdin>")).name
     try:
-        documents = [d for d in yaml.safe_load_all(file) if d is not None]
+        documents = [d for d in yaml.load_all(file, Loader=_Loader) if d is not None]
     except yaml.YAMLError as error:
         raise click.ClickException(f"{title} is no YAML: {error}") from error
     jobs = [d for d in documents if isinstance(d, dict) and d.get("kind") == "Job"]
@@ -81,20 +120,44 @@ def _read_jobs(file: Any, namespace: str) -> Iterator[dict[str, Any]]:
         yield {**job, "metadata": metadata}
 
 
+def _decode(raw: dict[str, Any], *, validate: Validate) -> dict[str, Any]:
+    """Return the Job as the API server would read it."""
+    from vcjob.api.crds import KINDS, core_schemas
+    from vcjob.api.schema import model_schema
+    from vcjob.api.strict import decode_strictly
+
+    (kind,) = (kind for kind in KINDS if kind.plural == "jobs")
+    decoded = decode_strictly(raw, schema=model_schema(kind.model, core=core_schemas()))
+    refused = (*(decoded.unknown if validate is Validate.STRICT else ()), *decoded.mistyped)
+    if refused:
+        raise _refusal(raw, *refused)
+    for sentence in decoded.unknown if validate is Validate.WARN else ():
+        click.echo(f"warning: {sentence}", err=True)
+    value: dict[str, Any] = decoded.value
+    return value
+
+
 def _compile(raw: dict[str, Any]) -> Any:
     from vcjob.admission.defaulting import default_job
-    from vcjob.admission.validation import validate_create
+    from vcjob.admission.validation import validate_create, warnings
     from vcjob.api.base import InvalidObject
     from vcjob.lifecycle.revision import compile_job
 
     name = raw["metadata"].get("name", "(without a name)")
-    problems = validate_create(default_job(raw))
-    if problems:
-        raise click.ClickException("\n  ".join([f"Job {name} would be refused:", *(str(p) for p in problems)]))
+    stored = default_job(raw)
+    if problems := validate_create(stored):
+        raise _refusal(raw, *(str(problem) for problem in problems))
+    for sentence in warnings(stored):
+        click.echo(f"note: {sentence}", err=True)
     try:
         return compile_job(raw)
     except InvalidObject as error:
         raise click.ClickException(f"Job {name}: {error}") from error
+
+
+def _refusal(raw: dict[str, Any], *sentences: str) -> click.ClickException:
+    name = raw["metadata"].get("name", "(without a name)")
+    return click.ClickException("\n  ".join([f"Job {name} would be refused:", *sentences]))
 
 
 def _print_env(pod: dict[str, Any], wanted: list[Any]) -> None:

@@ -62,6 +62,66 @@ def test_wrong_input_gets_a_sentence(text: str, expected: str) -> None:
     assert expected in result.output
 
 
+JOB = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: train, annotations: {made: 2026-11-29}}
+spec:
+  plugins: {svc: ["--wrong"]}
+  tasks:
+  - name: worker
+    replicas: 1
+    template:
+      spec:
+        containers: [{name: main, image: i}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "sentence"),
+    [
+        pytest.param("tasks:", "taskss:", 'unknown field "spec.taskss"; did you mean tasks?', id="of the spec"),
+        pytest.param(
+            "containers:",
+            "containrs:",
+            'unknown field "spec.tasks[0].template.spec.containrs"; did you mean containers?',
+            id="of a Pod",
+        ),
+        pytest.param("replicas: 1", "replicas: one", "spec.tasks[0].replicas: must be of type integer", id="type"),
+        pytest.param("replicas: 1", "replicas: 1\n    replicas: 2", 'key "replicas" already set in map', id="twice"),
+    ],
+)
+def test_what_kubectl_would_refuse_is_refused(right: str, wrong: str, sentence: str) -> None:
+    result = run("-", text=JOB.replace(right, wrong, 1))
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert sentence in result.stderr
+
+
+@pytest.mark.parametrize(("validate", "warned"), [("warn", True), ("ignore", False)])
+def test_unknown_fields_are_dropped_on_demand(validate: str, warned: bool) -> None:
+    result = run("-", f"--validate={validate}", text=JOB.replace("image: i", "image: i, imagee: j"))
+    assert result.exit_code == 0
+    assert "imagee" not in result.stdout
+    assert ('warning: unknown field "spec.tasks[0].template.spec.containers[0].imagee"' in result.stderr) is warned
+
+
+@pytest.mark.parametrize("replicas", ["", "replicas: 0"])
+def test_a_task_without_replicas_is_told_of(replicas: str) -> None:
+    result = run("-", text=JOB.replace("replicas: 1", replicas))
+    assert "note: spec.tasks[0]: task worker has no replicas, so no Pod is made for it" in result.stderr
+    assert "kind: Pod\n" not in result.stdout
+
+
+def test_a_negative_number_is_named_once_and_where_it_stands() -> None:
+    result = run("-", text=JOB.replace("replicas: 1", "replicas: -1"))
+    assert "spec.tasks[0].replicas: -1: Input should be greater than or equal to 0" in result.stderr
+    assert "minAvailable" not in result.stderr
+
+
+def test_what_is_odd_is_told_with_its_field() -> None:
+    assert 'note: spec.plugins.svc: argument "--wrong" is ignored' in run("-", text=JOB).stderr
+
+
 def test_an_unknown_pod_is_named_with_those_that_there_are() -> None:
     result = run(str(EXAMPLES / "pytorch.yaml"), "--pod", "nope")
     assert result.exit_code == 1
