@@ -3,7 +3,8 @@
 They keep the cluster safe where no webhook runs, so they say only what admission says too, and never what a Job that
 lives already may break: the operator itself fills in volumeClaimName beside volumeClaim, and a Job may be scaled to
 nothing. Rules that would have to compare every task with every other are left to admission and to the operator: the
-API server refuses a CRD whose rules might cost too much.
+API server refuses a CRD whose rules might cost too much. So is a change of a Pod template: CEL compares literally, and
+the empty objects that webhooks and typed clients write into a template would be changes.
 """
 
 from typing import Any, Final
