@@ -1,7 +1,8 @@
 """May this Queue be made, changed so, removed? And what a new one says where it is silent. Pure; never raises.
 
-A change is judged by what it changes: a Queue that broke a rule before anybody looked can still be labelled, closed and
-given another weight. The tree is looked up by the caller; without it (None) only the Queue itself is judged.
+A change is judged by what it changes: a Queue that broke a rule before anybody looked can still be labelled, closed,
+given another weight, and mended in steps. The tree is looked up by the caller; without it (None) only the Queue itself
+is judged.
 """
 
 from collections.abc import Iterator, Mapping
@@ -107,7 +108,7 @@ def _problems(new: Raw, old: Raw, *, tree: QueueTree | None, policy: QueuePolicy
         return
     changed = tree.replaced(new)
     misplaced = tuple(check_place(new, changed, max_depth=policy.max_depth)) if moved else ()
-    yield from misplaced or check_shares(new, changed)
+    yield from misplaced or check_shares(new, changed, before=None if moved else old)
 
 
 def _check_amounts(queue: Raw) -> Iterator[Problem]:

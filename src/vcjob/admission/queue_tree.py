@@ -18,6 +18,7 @@ __all__ = ("SHARES", "QueueTree", "check_place", "check_shares", "make_tree", "p
 
 Raw = Mapping[str, Any]
 Share = Mapping[str, Quantity]
+Limit = tuple[str, Quantity]  # the Queue that sets it, and the amount
 
 SHARES: Final[Mapping[str, tuple[str, ...]]] = {
     "capability": ("spec", "capability"),
@@ -110,23 +111,38 @@ def check_place(queue: Raw, tree: QueueTree, *, max_depth: int) -> Iterator[Prob
         yield _refused("spec.parent", parent, message=message)
 
 
-def check_shares(queue: Raw, tree: QueueTree) -> Iterator[Problem]:
-    """Yield where a Queue's share does not fit below its parent or above its children; `tree` holds it already."""
+def check_shares(queue: Raw, tree: QueueTree, *, before: Raw | None) -> Iterator[Problem]:
+    """Yield where a Queue's share does not fit below its parent or above its children; `tree` holds it already.
+
+    `before` is the Queue as it was at the same place, None when it is new there. What it has more of than before is
+    compared with its parent, and what it has less of with its children, so that a tree that broke a rule can be mended
+    in steps.
+    """
     name = _name_of(queue)
-    yield from _check_capability(name, tree)
-    for kind in ("guarantee", "deserved"):
-        for parent in (parent_of(queue, name=name), name):
-            yield from _check_sum(kind, parent, tree)
+    for kind in SHARES:
+        new, old = share(queue, kind), share(before or {}, kind)
+        raised = frozenset(resource for resource in new if resource not in old or new[resource] > old[resource])
+        lowered = frozenset(resource for resource in new if resource not in old or new[resource] < old[resource])
+        if kind == "capability":
+            limits = _limits_above(name, tree)
+            yield from _exceeding(name, {resource: new[resource] for resource in raised}, limits)
+            own = {resource: (name, new[resource]) for resource in lowered}
+            yield from _check_below(name, tree, limits=limits | own if before is None else own)
+        else:
+            yield from _check_sum(kind, parent_of(queue, name=name), tree, only=raised)
+            yield from _check_sum(kind, name, tree, only=lowered)
 
 
-def _check_capability(name: str, tree: QueueTree) -> Iterator[Problem]:
-    """Yield the resources of which a Queue, or one below it, may use more than the next one above that limits it."""
-    limits: dict[str, tuple[str, Quantity]] = {}
-    for one in reversed((name, *tree.above(name))):
-        own = share(tree.queues.get(one, {}), "capability")
-        if one == name:
-            yield from _exceeding(name, own, limits)
-        limits |= {resource: (one, amount) for resource, amount in own.items()}
+def _limits_above(name: str, tree: QueueTree) -> dict[str, Limit]:
+    """Return the capability that the Queues above one leave to it: of each resource that of the nearest."""
+    limits: dict[str, Limit] = {}
+    for one in reversed(tuple(tree.above(name))):
+        limits |= {r: (one, amount) for r, amount in share(tree.queues.get(one, {}), "capability").items()}
+    return limits
+
+
+def _check_below(name: str, tree: QueueTree, *, limits: Mapping[str, Limit]) -> Iterator[Problem]:
+    """Yield the resources of which a Queue below one may use more than `limits`; the first to limit it counts."""
     waiting = [(child, limits) for child in tree.children(name)]
     seen = {name}
     while waiting:
@@ -136,12 +152,11 @@ def _check_capability(name: str, tree: QueueTree) -> Iterator[Problem]:
         seen.add(one)
         own = share(tree.queues[one], "capability")
         yield from _exceeding(one, own, above)
-        # What a Queue between limits is not this change's business: it was compared when that Queue was made.
-        open_still = {resource: limit for resource, limit in above.items() if resource not in own}
-        waiting += [(child, open_still) for child in tree.children(one)]
+        left = {resource: limit for resource, limit in above.items() if resource not in own}
+        waiting += [(child, left) for child in tree.children(one)]
 
 
-def _exceeding(name: str, own: Share, limits: Mapping[str, tuple[str, Quantity]]) -> Iterator[Problem]:
+def _exceeding(name: str, own: Share, limits: Mapping[str, Limit]) -> Iterator[Problem]:
     for resource, amount in own.items():
         owner, limit = limits.get(resource, ("", amount))
         if amount > limit:
@@ -149,12 +164,14 @@ def _exceeding(name: str, own: Share, limits: Mapping[str, tuple[str, Quantity]]
             yield _refused("spec.capability", str(amount), message=message)
 
 
-def _check_sum(kind: str, parent: str, tree: QueueTree) -> Iterator[Problem]:
+def _check_sum(kind: str, parent: str, tree: QueueTree, *, only: frozenset[str]) -> Iterator[Problem]:
     """Yield the resources of which the children of a Queue have more together than the Queue itself."""
     if parent in ("", ROOT_QUEUE):  # the whole cluster, whose size is that of its nodes
         return
     children = tree.children(parent)
     for resource, limit in share(tree.queues.get(parent, {}), kind).items():
+        if resource not in only:
+            continue
         total = Quantity(nano=0)
         for child in children:
             total += share(tree.queues[child], kind).get(resource, Quantity(nano=0))

@@ -225,6 +225,18 @@ def test_an_old_fault_does_not_stop_other_changes() -> None:
     assert refusal({**greedy, "spec": {**greedy["spec"], "weight": 9}}, FAMILY, old=greedy) == ""
 
 
+def test_an_old_fault_is_mended_in_steps() -> None:
+    there = (FAMILY, queue("other", parent="family", deserved={"cpu": 7}))
+    greedy = queue("child", parent="family", deserved={"cpu": 99}, capability={"cpu": 99})
+    assert (
+        refusal(queue("child", parent="family", deserved={"cpu": 9}, capability={"cpu": 90}), *there, old=greedy) == ""
+    )
+    assert refusal(queue("family", deserved={"cpu": 20}, capability={"cpu": 20}), *there[1:], greedy, old=FAMILY) == ""
+    assert "the sum of deserved[cpu]" in refusal(
+        queue("child", parent="family", deserved={"cpu": 100}), *there, old=greedy
+    )
+
+
 def test_a_closing_queue_may_be_changed() -> None:
     assert refusal(queue(state="Closing", weight=2), old=queue(state="Closing")) == ""
 
