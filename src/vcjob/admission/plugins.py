@@ -39,8 +39,7 @@ def plugin_warnings(job: Job) -> Iterator[str]:
     """Yield what the plugins want the user to hear: arguments not understood, parts left out."""
     try:
         for plugin in enabled_plugins(job):
-            said = (note.message.removeprefix(f"{plugin.name}: ") for note in plugin.notes())
-            yield from (f"spec.plugins.{plugin.name}: {message}" for message in said)
+            yield from (f"spec.plugins.{plugin.name}: {_without(plugin.name, note.message)}" for note in plugin.notes())
     except Exception as error:
         yield f"spec.plugins: a plugin failed: {type(error).__name__}: {error}"
 
@@ -50,8 +49,13 @@ def _own_problems(job: Job, *, only: str | None = None) -> Iterator[Problem]:
         for plugin in enabled_plugins(job):
             if only is None or plugin.name == only:
                 for sentence in plugin.problems():
-                    said = sentence.removeprefix(f"{plugin.name}: ")
+                    said = _without(plugin.name, sentence)
                     yield Problem(field=f"spec.plugins.{plugin.name}", value=None, message=said)
     except Exception as error:  # a template with anything in it, or the code of another package
         message = f"a plugin failed: {type(error).__name__}: {error}"
         yield Problem(field="spec.plugins", value=None, message=message)
+
+
+def _without(name: str, sentence: str) -> str:
+    """Return what a plugin says without the name with which it begins: the field says it already."""
+    return sentence.removeprefix("plugin ").removeprefix(f"{name}: ")
