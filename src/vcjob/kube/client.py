@@ -1,10 +1,11 @@
-"""The API client: requests and watch streams over one HTTP session.
+"""The API client: requests, watch streams, and sessions that are lent to others.
 
-Owns the connections. Bodies go in as dicts or ready bytes and come out as bytes, so nothing a user wrote is lost in a
-model and nothing is decoded that nobody reads. Every refusal is one of the typed errors. The client repeats a request
-itself only when the server said that it did not execute it for want of credentials (401); all other trying again is the
-caller's. (aiohttp repeats a GET, PUT or DELETE when a kept connection turns out to be closed before any answer: PUTs
-carry a resourceVersion and DELETEs a UID, so a second one does no harm.)
+Owns the connections: requests go over our own transport, everything else over aiohttp. Bodies go in as dicts or ready
+bytes and come out as bytes, so nothing a user wrote is lost in a model and nothing is decoded that nobody reads. Every
+refusal is one of the typed errors. The client repeats a request itself only when the server said that it did not
+execute it for want of credentials (401); all other trying again is the caller's. (A GET, PUT or DELETE is also repeated
+when a kept connection turns out to be closed before any answer: PUTs carry a resourceVersion and DELETEs a UID, so a
+second one does no harm.)
 """
 
 import socket
@@ -15,13 +16,13 @@ from typing import Any, Final, Protocol, Self
 
 import aiohttp
 import msgspec
-from multidict import CIMultiDict
 from yarl import URL
 
 from vcjob.kube.clock import ServerClock, steady
 from vcjob.kube.credentials import Credentials, CredentialsError
 from vcjob.kube.errors import Unauthorized, Unreachable, error_from_response
 from vcjob.kube.lending import Patience
+from vcjob.kube.transport import KEEPALIVE_S, TCP_OPTIONS, Transport
 
 __all__ = (
     "JSON",
@@ -43,20 +44,8 @@ METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 Body = bytes | Mapping[str, Any] | list[Any]
 """What a request carries: ready JSON, or what msgspec can encode (with `msgspec.Raw` for ready parts)."""
 
-_KEEPALIVE_S: Final = 75.0  # below the 90 s after which the API server closes idle connections
 _CONNECT_TIMEOUT_S: Final = 10.0
 _STREAM_BUFFER: Final = 1024 * 1024  # bytes; fewer pauses of the socket while a burst of events is decoded
-# A dead peer is noticed within 30 + 3 x 10 s even when no bytes are due.
-_TCP_OPTIONS: Final = tuple(
-    (level, getattr(socket, name), value)
-    for level, name, value in (
-        (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
-        (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 30),
-        (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 10),
-        (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),
-    )
-    if hasattr(socket, name)
-)
 
 
 class RequestObserver(Protocol):
@@ -76,8 +65,7 @@ class ApiClient:
         self._observer = observer
         self._patience = Patience(observe=self._observe_lent)
         self._encode = msgspec.json.Encoder().encode
-        self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
-        self._headers: dict[tuple[str, str | None], CIMultiDict[str]] = {}
+        self._transport = Transport(credentials.server, ssl_context=credentials.ssl_context, user_agent=user_agent)
         self._auth: Mapping[str, str] = {}
         self._lent: weakref.WeakSet[aiohttp.ClientSession] = weakref.WeakSet()
         self._connector: aiohttp.TCPConnector
@@ -86,9 +74,9 @@ class ApiClient:
     async def __aenter__(self) -> Self:
         context = self.credentials.ssl_context
         self._connector = aiohttp.TCPConnector(
-            limit=0,  # the limiter decides how many requests are in flight
+            limit=0,
             ssl=True if context is None else context,
-            keepalive_timeout=_KEEPALIVE_S,
+            keepalive_timeout=KEEPALIVE_S,
             socket_factory=_make_socket,
         )
         self._session = self._make_session()
@@ -97,6 +85,7 @@ class ApiClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._transport.close()
         await self._session.close()
         for session in list(self._lent):
             await session.close()
@@ -118,53 +107,44 @@ class ApiClient:
     ) -> bytes:
         """Send one request and return the answer's body; `path` is already percent-encoded where it must be.
 
-        `once`: the HTTP library must not repeat it by itself. Raises ApiError, by what the caller does about it.
+        `once`: it is not repeated on any ground. Raises ApiError, by what the caller does about it.
         """
         data = body if body is None or isinstance(body, bytes) else self._encode(body)
-        timeout = self._timeouts.get(timeout_s)
-        if timeout is None:
-            timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_TIMEOUT_S)
-            self._timeouts[timeout_s] = timeout
-        headers = self._request_headers(content_type if data is not None else "", accept)
+        accepts = JSON if accept is None else f"{accept},{JSON}"  # a kind that cannot do it answers in full
         refused = False
         while True:
             await self._authenticate()
             sent = steady()
             code = 0
             try:
-                response = await self._session.request(
+                answer = await self._transport.request(
                     verb,
-                    self._url(path, params),
-                    data=data,
-                    headers=headers,
-                    timeout=timeout,
-                    allow_redirects=False,
-                    middlewares=_ONCE if once else None,
+                    path,
+                    params=params,
+                    body=data,
+                    content_type=content_type if data is not None else "",
+                    accept=accepts,
+                    timeout_s=timeout_s,
+                    once=once,
                 )
-                code = response.status
-                try:
-                    answer = await response.read()
-                except BaseException:
-                    response.close()
-                    raise
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                code = answer.status
+            except OSError as error:  # a TimeoutError is one
                 raise _unreachable(error, verb, path) from error
             finally:
                 received = steady()
                 if self._observer is not None:
                     self._observer(verb, path_template(path), code, received - sent)
-            answer_headers = response.headers
-            if (date := answer_headers.get("Date")) is not None:
+            if (date := answer.header(b"date")) is not None:
                 self.clock.observe(date, sent=sent, received=received)
             if code != 401:
                 self.refused = ""
             if 200 <= code < 300:
-                return answer
+                return answer.body
             if code == 401 and not refused:
                 refused = True
                 await self.renew_credentials()
                 continue
-            failure = error_from_response(code, answer, answer_headers.get("Retry-After"), verb, path)
+            failure = error_from_response(code, answer.body, answer.header(b"retry-after"), verb, path)
             if code == 401:
                 self.refused = failure.message
             raise failure
@@ -227,7 +207,6 @@ class ApiClient:
         broke, and other ApiErrors when the server refused to start. An unfinished last line is dropped.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S, sock_read=silence_s)
-        headers = self._request_headers("", None)
         try:
             refused = False
             while True:
@@ -235,8 +214,7 @@ class ApiClient:
                 sent = steady()
                 response = await self._session.request(
                     "GET",
-                    self._url(path, params),
-                    headers=headers,
+                    URL(self.credentials.server + path, encoded=True).with_query(params),
                     timeout=timeout,
                     allow_redirects=False,
                     read_bufsize=_STREAM_BUFFER,
@@ -301,6 +279,7 @@ class ApiClient:
             for name in self._auth:
                 session.headers.pop(name, None)
             session.headers.update(auth)
+        self._transport.authenticate(auth)
         self._auth = auth
 
     def _make_session(self, *middlewares: aiohttp.ClientMiddlewareType) -> aiohttp.ClientSession:
@@ -312,21 +291,6 @@ class ApiClient:
             # Compressing costs the server more than the bytes are worth within a cluster.
             headers={"User-Agent": self._user_agent, "Accept": JSON, "Accept-Encoding": "identity", **self._auth},
         )
-
-    def _request_headers(self, content_type: str, accept: str | None) -> CIMultiDict[str]:
-        headers = self._headers.get((content_type, accept))
-        if headers is None:
-            headers = CIMultiDict()
-            if content_type:
-                headers["Content-Type"] = content_type
-            if accept is not None:
-                headers["Accept"] = f"{accept},{JSON}"  # a kind that cannot do it answers in full
-            self._headers[(content_type, accept)] = headers
-        return headers
-
-    def _url(self, path: str, params: Mapping[str, str] | None) -> URL:
-        url = URL(self.credentials.server + path, encoded=True)
-        return url if params is None else url.with_query(params)
 
 
 def path_template(path: str) -> str:
@@ -358,21 +322,10 @@ async def _split_lines(content: aiohttp.StreamReader) -> AsyncGenerator[list[byt
         yield lines
 
 
-async def _send_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Hide a broken connection from aiohttp, which would send a GET, PUT or DELETE a second time."""
-    try:
-        return await send(request)
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise aiohttp.ClientConnectionError(str(error)) from error
-
-
-_ONCE: Final = (_send_once,)
-
-
 def _make_socket(address: aiohttp.AddrInfoType) -> socket.socket:
     family, kind, protocol, _, _ = address
     made = socket.socket(family=family, type=kind, proto=protocol)
-    for level, option, value in _TCP_OPTIONS:
+    for level, option, value in TCP_OPTIONS:
         made.setsockopt(level, option, value)
     return made
 

@@ -2,17 +2,26 @@
 
 import asyncio
 import selectors
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+import uvloop
 from tests.unit.kube.fake_server import FakeServer
 
 from vcjob.kube.client import ApiClient
 from vcjob.kube.credentials import load_credentials
 
 R = TypeVar("R")
+_CONNECTING = ("test_transport.py", "test_client.py")
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run what owns connections on the operator's loop too, which ends connections in its own way."""
+    if item.path.name in _CONNECTING:
+        return {"asyncio": asyncio.SelectorEventLoop, "uvloop": uvloop.new_event_loop}
+    return {"asyncio": asyncio.SelectorEventLoop}
 
 
 @pytest.fixture

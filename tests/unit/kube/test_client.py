@@ -122,10 +122,13 @@ async def test_a_slow_answer_is_given_up(api: ApiClient, server: FakeServer) -> 
         await api.get(PODS, timeout_s=0.05)
 
 
-async def test_a_refused_connection_is_unreachable(api: ApiClient, server: FakeServer) -> None:
-    api.credentials.server = "http://127.0.0.1:9"
-    with pytest.raises(Unreachable):
-        await api.get(PODS)
+async def test_a_refused_connection_is_unreachable(server: FakeServer, kubeconfig: Path) -> None:
+    (kubeconfig.parent / "token").write_text("first")
+    credentials = load_credentials(kubeconfig=kubeconfig, context=None)
+    credentials.server = "http://127.0.0.1:9"
+    async with ApiClient(credentials, user_agent="test") as api:
+        with pytest.raises(Unreachable):
+            await api.get(PODS)
 
 
 async def test_a_renewed_token_is_found_and_the_request_repeated(
