@@ -9,7 +9,6 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final, Generic
@@ -115,6 +114,7 @@ class Engine:
         self._half_deleted: set[str] = set()  # UIDs of Commands whose deletion was not answered
         self._failed: dict[Key, int] = {}
         self._giving_way: dict[Key, None] = {}  # Jobs that have something to write which can wait; oldest first
+        self._going_on: set[Key] = set()  # those of them whose turn it is
         self._writing = False  # a store is being told of our own write: nobody else need hear of it
         executor = Executor(
             api,
@@ -236,6 +236,7 @@ class Engine:
             self._memories.pop(key, None)
             self._failed.pop(key, None)
             self._giving_way.pop(key, None)
+            self._going_on.discard(key)
             self.queue.forget(key)
             if old is not None:
                 self._observer.job_gone(old)
@@ -350,6 +351,7 @@ class Engine:
     async def work(self) -> None:
         """Look at Jobs for as long as this process leads; cancelled when it no longer does."""
         await self.synced()
+        self._going_on.clear()
         for memory in self._memories.values():
             memory.verified = False  # somebody else may have led meanwhile
         for record in self.jobs:
@@ -407,14 +409,15 @@ class Engine:
             if again is not None and (key in self.jobs or key in self._commands):
                 self.queue.stats.retries += result is PassResult.ERROR
                 self.queue.add_after(key, again)
+            self._going_on.discard(key)
             self.go_on()
 
     def go_on(self) -> None:
-        """Look at a few of the Jobs that waited for a quiet moment; when they are done, it is the next ones' turn."""
-        if not self._giving_way or self.is_busy():
-            return
-        for key in list(islice(self._giving_way, _AT_A_TIME)):
+        """Look at some of the Jobs that waited for a quiet moment; when they are done, it is the next ones' turn."""
+        while self._giving_way and len(self._going_on) < _AT_A_TIME and not self.is_busy():
+            key = next(iter(self._giving_way))
             del self._giving_way[key]
+            self._going_on.add(key)
             self.queue.add(key)
 
     async def _pass(self, key: Key) -> float | None:

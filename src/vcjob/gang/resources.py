@@ -45,7 +45,7 @@ def same_resources(wanted: Mapping[str, str], have: object) -> bool:
     """Return whether two resource lists mean the same amounts, however they are written."""
     if not isinstance(have, Mapping) or wanted.keys() != have.keys():
         return False
-    return all(_read(wanted[name]) == _read(have[name]) for name in wanted)
+    return all(amount == have[name] or _read(amount) == _read(have[name]) for name, amount in wanted.items())
 
 
 def pod_usage(task: Task) -> Amounts:

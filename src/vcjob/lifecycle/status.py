@@ -6,6 +6,7 @@ Zero counters are left out, as Go's `omitempty` does; `taskStatusCount` and the 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from vcjob.api.job import Phase
@@ -17,7 +18,12 @@ _COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", 
 
 def format_time(seconds: float) -> str:
     """Return seconds since the epoch as RFC 3339 in UTC with whole seconds, the form of metav1.Time."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _format_second(int(seconds))
+
+
+@lru_cache(maxsize=1024)
+def _format_second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse_time(text: object) -> float | None:

@@ -186,5 +186,6 @@ class SimOperator:
             raise
         if again is not None and key in self.engine.jobs:
             self.queue.add_after(key, again)
+        self.engine._going_on.discard(key)
         self.engine.go_on()
         return True
