@@ -61,6 +61,10 @@ BENCH_ARGS ?=
 bench: binaries ## measure the operator beside the API server's own limit (some minutes; BENCH_ARGS="--life --shape 1x1000")
 	$(BIN)/python tests/bench/throughput.py $(BENCH_ARGS)
 
+.PHONY: bench-rest
+bench-rest: binaries ## measure what the operator costs when it has nothing to do (four minutes)
+	$(BIN)/python tests/bench/rest.py $(BENCH_ARGS)
+
 SOAK_ARGS ?=
 .PHONY: soak
 soak: binaries ## let Jobs come and go for an hour and see that nothing grows (SOAK_ARGS="--minutes 3")

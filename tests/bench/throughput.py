@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Measure the operator on a real API server, beside what that API server can do at all: `make bench`.
 
-Starts a control plane without controllers and the operator with `--gang-scheduler volcano`, both as processes of their
-own, plays the gang scheduler (every PodGroup becomes Inqueue) and, with --life, the kubelet (Running, then Succeeded).
-Before each shape the raw limit is measured: Pods created directly, 64 in flight. Ratios within a run can be compared
-between machines; rates cannot. Prints a table, or JSON lines with --json.
+Starts a control plane without controllers and, for each run, an operator with `--gang-scheduler volcano`, as processes
+of their own; plays the gang scheduler (every PodGroup becomes Inqueue) and, with --life, the kubelet (Running, then
+Succeeded). Before and after each run the raw limit is measured: Pods created directly, 64 in flight; the ratio is to
+their mean. Ratios can be compared between machines; rates cannot. The runs go through all shapes in turn, so that a
+machine whose speed drifts is unkind to all of them. Prints the median of each shape's runs as a table, or every run as
+a JSON line with --json.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import os
 import re
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -80,6 +83,7 @@ async def raw_limit(api: ApiClient, count: int = 1500) -> float:
     await asyncio.gather(*(worker() for _ in range(64)))
     rate = count / (time.monotonic() - began)
     await api.request("DELETE", path, params={"gracePeriodSeconds": "0"}, timeout_s=120)
+    await asyncio.sleep(3)
     return rate
 
 
@@ -168,10 +172,8 @@ async def writes(api: ApiClient) -> dict[str, int]:
 
 
 async def measure(api: ApiClient, operator: Process, shape: str, *, life: bool, timeout_s: float) -> dict[str, Any]:
-    """Submit the shape's Jobs and return the figures."""
+    """Submit the shape's Jobs and return the figures; the operator is one that has done nothing yet."""
     jobs, pods = (int(part) for part in shape.split("x"))
-    raw = await raw_limit(api)
-    await asyncio.sleep(3)
     namespace = await new_namespace(api, "bench")
     players = Players(api, namespace)
     players.admit_groups()
@@ -197,17 +199,14 @@ async def measure(api: ApiClient, operator: Process, shape: str, *, life: bool, 
     await asyncio.sleep(2)
     spent, after = operator.cpu_s() - cpu, await writes(api)
     players.stop()
+    patches = after.get("PATCH jobs/status", 0) - before.get("PATCH jobs/status", 0)
     figures |= {
         "pods_per_s": round(seen / seconds, 1),
-        "raw_per_s": round(raw, 1),
-        "ratio": round(seen / seconds / raw, 3),
         "cpu_per_1000": round(spent / max(seen, 1) * 1000, 2),
         "peak_mib": operator.memory_mib("VmHWM"),
-        "status_writes_per_job": round(
-            (after.get("PATCH jobs/status", 0) - before.get("PATCH jobs/status", 0)) / jobs, 1
-        ),
+        "status_writes_per_job": round(patches / jobs, 1),
     }
-    await api.request("DELETE", f"{BATCH}/namespaces/{namespace}/jobs", timeout_s=120)
+    await api.request("DELETE", f"{BATCH}/namespaces/{namespace}/jobs", timeout_s=300)
     await api.request(
         "DELETE", f"/api/v1/namespaces/{namespace}/pods", params={"gracePeriodSeconds": "0"}, timeout_s=300
     )
@@ -231,38 +230,46 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@asynccontextmanager
-async def surroundings() -> AsyncIterator[tuple[ApiClient, Process]]:
-    """A control plane and an operator of their own, gone at the end."""
-    with tempfile.TemporaryDirectory() as home:
-        env = os.environ | {"VCJOB_CLUSTER_HOME": home}
+class Surroundings:
+    """A control plane of its own, and operators for it."""
 
-        def vcjob(*words: str) -> str:
-            return subprocess.run(
-                [VCJOB, *words], env=env, check=True, stdout=subprocess.PIPE, text=True
-            ).stdout.strip()
+    def __init__(self, home: str) -> None:
+        self._env = os.environ | {"VCJOB_CLUSTER_HOME": home}
 
-        vcjob("cluster", "up", "--name", "bench", "--no-controllers")
+    def vcjob(self, *words: str) -> str:
+        """Run a `vcjob cluster` command and return what it says."""
+        command = [VCJOB, "cluster", *words, "--name", "bench"]
+        return subprocess.run(command, env=self._env, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    @asynccontextmanager
+    async def operator(self) -> AsyncIterator[Process]:
+        """A new operator that is ready, and is gone at the end."""
+        health = f"127.0.0.1:{free_port()}"
+        command = [VCJOB, "operator", "--kubeconfig", self.vcjob("kubeconfig", "--operator"), "--no-leader-elect"]
+        command += ["--gang-scheduler", "volcano", "--log-level", "error"]
+        command += ["--health-bind-address", health, "--metrics-bind-address", "0"]
+        process = await asyncio.create_subprocess_exec(*command, env=self._env)
         try:
-            admin, own = (
-                vcjob("cluster", "kubeconfig", "--name", "bench"),
-                vcjob("cluster", "kubeconfig", "--name", "bench", "--operator"),
-            )
-            health = f"127.0.0.1:{free_port()}"
-            command = [VCJOB, "operator", "--kubeconfig", own, "--no-leader-elect", "--gang-scheduler", "volcano"]
-            command += ["--health-bind-address", health, "--metrics-bind-address", "0", "--log-level", "warning"]
-            process = await asyncio.create_subprocess_exec(*command, env=env)
-            try:
-                await wait_ready(health)
-                credentials = load_credentials(kubeconfig=Path(admin), context=None)
-                async with ApiClient(credentials, user_agent="bench") as api:
-                    await make_queue(api)
-                    yield api, Process(process.pid)
-            finally:
-                process.send_signal(signal.SIGTERM)
-                await process.wait()
+            await wait_ready(health)
+            yield Process(process.pid)
         finally:
-            vcjob("cluster", "down", "--name", "bench")
+            process.send_signal(signal.SIGTERM)
+            await process.wait()
+
+
+@asynccontextmanager
+async def surroundings() -> AsyncIterator[tuple[ApiClient, Surroundings]]:
+    """A client of a new control plane, and what starts operators for it; all is gone at the end."""
+    with tempfile.TemporaryDirectory() as home:
+        around = Surroundings(home)
+        around.vcjob("up", "--no-controllers")
+        try:
+            credentials = load_credentials(kubeconfig=Path(around.vcjob("kubeconfig")), context=None)
+            async with ApiClient(credentials, user_agent="bench") as api:
+                await make_queue(api)
+                yield api, around
+        finally:
+            around.vcjob("down")
 
 
 async def make_queue(api: ApiClient) -> None:
@@ -287,39 +294,58 @@ async def wait_ready(health: str, timeout_s: float = 60.0) -> None:
     raise SystemExit("the operator did not become ready")
 
 
-COLUMNS = (
-    "shape",
-    "life",
-    "pods_per_s",
-    "raw_per_s",
+COLUMNS = ("pods_per_s", "raw_per_s", "ratio", "cpu_per_1000", "peak_mib", "status_writes_per_job", "completed_s")
+HEADINGS = (
+    "Pods/s",
+    "raw limit",
     "ratio",
-    "cpu_per_1000",
-    "peak_mib",
-    "status_writes_per_job",
-    "completed_s",
+    "CPU s per 1000 Pods",
+    "peak MiB",
+    "status writes a Job",
+    "all Completed, s",
 )
+
+
+def print_medians(runs: list[dict[str, Any]]) -> None:
+    """Print the median of each shape's runs as a Markdown table; ratios with the least and the greatest."""
+    print("| shape | " + " | ".join(HEADINGS) + " |")
+    print("|---" * (len(HEADINGS) + 1) + "|")
+    for shape in dict.fromkeys(run["shape"] for run in runs):
+        mine = [run for run in runs if run["shape"] == shape]
+        cells = [f"{shape}, whole life" if mine[0]["life"] else shape]
+        for name in COLUMNS:
+            values = sorted(run[name] for run in mine if name in run)
+            text = f"{statistics.median(values):g}" if values else "-"
+            if name == "ratio" and len(values) > 1:
+                text += f" ({values[0]:g}-{values[-1]:g})"
+            cells.append(text)
+        print(f"| {' | '.join(cells)} |")
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", action="append", help="JOBSxPODS; may be repeated (default 1x1000 100x10 500x1)")
     parser.add_argument("--life", action="store_true", help="play the kubelet too, until every Job is Completed")
-    parser.add_argument("--json", action="store_true", help="one JSON line a shape instead of a table")
-    parser.add_argument("--timeout", type=float, default=900.0, help="seconds for one shape (default 900)")
+    parser.add_argument("--runs", type=int, default=3, help="of each shape (default 3)")
+    parser.add_argument("--json", action="store_true", help="a JSON line for every run instead of a table of medians")
+    parser.add_argument("--timeout", type=float, default=900.0, help="seconds for one run (default 900)")
     given = parser.parse_args()
-    if not given.json:
-        print(" ".join(f"{name:>21}" if len(name) > 12 else f"{name:>12}" for name in COLUMNS))
-    async with surroundings() as (api, operator):
-        for shape in given.shape or ["1x1000", "100x10", "500x1"]:
-            figures = await measure(api, operator, shape, life=given.life, timeout_s=given.timeout)
+    done: list[dict[str, Any]] = []
+    async with surroundings() as (api, around):
+        raw = await raw_limit(api)
+        for shape in (given.shape or ["1x1000", "100x10", "500x1"]) * given.runs:
+            async with around.operator() as operator:
+                figures = await measure(api, operator, shape, life=given.life, timeout_s=given.timeout)
+            raw, before = await raw_limit(api), raw
+            figures["raw_per_s"] = round((before + raw) / 2, 1)
+            figures["ratio"] = round(figures["pods_per_s"] / figures["raw_per_s"], 3)
+            done.append(figures)
             if given.json:
                 print(json.dumps(figures), flush=True)
             else:
-                row = (str(figures.get(name, "-")) for name in COLUMNS)
-                print(
-                    " ".join(f"{v:>21}" if len(n) > 12 else f"{v:>12}" for n, v in zip(COLUMNS, row, strict=True)),
-                    flush=True,
-                )
+                print(f"{shape}: {figures['pods_per_s']} Pods/s, ratio {figures['ratio']}", file=sys.stderr, flush=True)
+    if not given.json:
+        print_medians(done)
 
 
 if __name__ == "__main__":

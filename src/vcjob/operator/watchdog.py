@@ -12,7 +12,7 @@ from vcjob.kube.clock import steady
 __all__ = ("WatcherLost", "watch_over")
 
 _PATIENCE_S: Final = 30.0
-_EVERY_S: Final = 1.0
+_EVERY_S: Final = 5.0
 
 
 class WatcherLost(Exception):
