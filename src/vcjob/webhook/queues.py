@@ -2,7 +2,8 @@
 
 Whether a Queue takes a Job or PodGroup is asked often, so the list is read at most once a second for it. What was read
 before may let an object in, so that a slow list delays nobody, but never denies: a Queue may have been made or opened a
-moment ago, so a denial is confirmed by reading anew. A change of the Queues themselves is judged by a fresh list only.
+moment ago, so a denial is confirmed by reading anew. A change of the Queues themselves is judged by a fresh list only,
+and what was read before it does not count any more.
 Where Queues cannot be read (their CRD is not there, the API server is not well), objects are let in: the controller
 waits for the Queue then, and says so.
 """
@@ -70,8 +71,10 @@ class Queues:
         return (await self._since(now)).find_problem(judge)
 
     async def read(self) -> QueueTree | None:
-        """Return all Queues as they are now; None when they cannot be read."""
-        return (await self._since(steady())).tree
+        """Return all Queues as they are now, before one of them changes; None when they cannot be read."""
+        listing = await self._since(steady())
+        self._last = None
+        return listing.tree
 
     async def _since(self, moment: float) -> _Listing:
         """Return a listing that was asked for at that moment or later."""

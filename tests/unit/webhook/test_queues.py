@@ -99,6 +99,13 @@ async def test_trouble_lets_jobs_in_and_is_counted(
     assert failures == ["failed"]
 
 
+async def test_what_was_read_before_a_change_lets_nobody_in_after_it(queues: Queues, server: FakeServer):
+    server.put(QUEUES, "", "young")
+    await queues.read()
+    server.put(QUEUES, "", "grandchild", spec={"parent": "young"})
+    assert "has 1 child queues" in str(await find_problem(queues, "young"))
+
+
 async def test_what_cannot_be_read_is_no_empty_list(queues: Queues, server: FakeServer):
     server.inject(Answer(code=403), verb="GET", path=QUEUES)
     assert await queues.read() is None
