@@ -3,12 +3,14 @@
 The messages hold the fragments that Volcano's own end-to-end tests look for.
 """
 
+import asyncio
 from pathlib import Path
 
 import pytest
+from tests.integration.conftest import StartOperator
 from tests.integration.harness.api import JOBS, NAMESPACES, POD_GROUPS, QUEUES, Api, Object, Refused, eventually
 from tests.integration.harness.control_plane import ControlPlane
-from tests.integration.harness.jobs import job, task
+from tests.integration.harness.jobs import in_phase, job, play, pods_when, task
 from tests.integration.harness.webhook import write_webhook_kubeconfig
 from tests.integration.webhook.conftest import queue
 
@@ -89,6 +91,36 @@ async def test_a_bad_group_is_refused_with_the_reason(api: Api, namespace: str, 
     with pytest.raises(Refused) as refused:
         await api.create(POD_GROUPS, body, namespace)
     assert fragment in refused.value.message
+
+
+async def test_a_job_restarts_while_its_queue_is_closing(api: Api, namespace: str, operator: StartOperator):
+    name = f"last-{namespace}"
+    await api.create(QUEUES, queue(name))
+    await operator("--namespace", namespace, "--gang-scheduler", "volcano")
+    restart = [{"event": "PodFailed", "action": "RestartJob"}]
+    made = await api.create(JOBS, job("j", task("w"), queue=name, policies=restart), namespace)
+    group_name = f"j-{made['metadata']['uid']}"
+    first = await admit(api, group_name, namespace)
+    pods = await pods_when(api, "j", namespace, count=1)
+    await play(api, pods.values(), "Running")
+    await api.set_status(QUEUES, name, {"state": "Closing"})
+    await asyncio.sleep(1.5)  # until no list of the Queues from before counts
+    await play(api, pods.values(), "Failed", exit_code=1)
+
+    async def replaced() -> bool:
+        found = await api.find(POD_GROUPS, group_name, namespace)
+        return found is not None and found["metadata"]["uid"] != first["metadata"]["uid"]
+
+    await eventually(replaced, timeout_s=30)
+    await admit(api, group_name, namespace)
+    await play(api, (await pods_when(api, "j", namespace, count=1)).values(), "Running")
+    await in_phase(api, "j", namespace, "Running")
+
+
+async def admit(api: Api, name: str, namespace: str) -> Object:
+    """Let the Pods of a group be made, as the scheduler does."""
+    await eventually(lambda: api.find(POD_GROUPS, name, namespace))
+    return await api.patch(POD_GROUPS, name, {"status": {"phase": "Inqueue"}}, namespace)
 
 
 # Queues
