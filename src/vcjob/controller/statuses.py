@@ -86,8 +86,15 @@ class StatusWriter:
 
     async def write(self, record: JobRecord, memory: JobMemory, made: Plan) -> bool:
         """Write the plan's status if it says anything new; False when the Job must be looked at afresh."""
-        status = made.status
-        assert status is not None
+        assert made.status is not None
+        first = memory.unwritten if record.status.phase is None and made.status.phase is not Phase.PENDING else None
+        if first is None:
+            return await self._write(record, memory, made, made.status)
+        # Whoever watches a Job's life sees it begin: a first status that gave way goes before other news.
+        await self._write(record, memory, Plan(status=None), Status.read(first))
+        return False
+
+    async def _write(self, record: JobRecord, memory: JobMemory, made: Plan, status: Status) -> bool:
         patch = status_patch(record.raw_status, status.write())
         if not patch:
             return True

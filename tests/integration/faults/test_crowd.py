@@ -22,21 +22,23 @@ async def test_a_job_of_ten_thousand_pods_does_not_delay_one_of_a_single_pod(
     process = await operator(f"--namespace={namespace}", f"--namespace={other}")
     await api.create(JOBS, job("big", task("w", BIG, pod=NOWHERE)), namespace)
 
-    async def made() -> int:
+    async def big_pods() -> list[int]:
+        """Return their resourceVersions, which tell in which order they were made."""
         answer = await api.call("GET", PODS.path(namespace), params={"labelSelector": "volcano.sh/job-name=big"})
-        return len(answer["items"])
+        return [int(pod["metadata"]["resourceVersion"]) for pod in answer["items"]]
 
     async def is_under_way() -> bool:
-        return await made() > 200
+        return len(await big_pods()) > 200
 
     await eventually(is_under_way, timeout_s=60)
     for small, where in (("beside", namespace), ("apart", other)):
-        before = await made()
-        await api.create(JOBS, job(small, task("w", 1, pod=NOWHERE)), where)
-        await pods_when(api, small, where, count=1, timeout_s=60)
-        after = await made()
-        assert after < BIG, "the big Job was to be under way still"
-        assert after - before < BIG // 10, f"{after - before} Pods of the big Job went before that of the small one"
+        asked = await api.create(JOBS, job(small, task("w", 1, pod=NOWHERE)), where)
+        (pod,) = (await pods_when(api, small, where, count=1, timeout_s=60)).values()
+        first, last = (int(it["metadata"]["resourceVersion"]) for it in (asked, pod))
+        made = await big_pods()
+        assert len(made) < BIG, "the big Job was to be under way still"
+        between = sum(first < version < last for version in made)
+        assert between < BIG // 10, f"{between} Pods of the big Job went before that of the small one"
     await process.kill()
     for name in (namespace, other):
         await api.call("DELETE", PODS.path(name), params={"gracePeriodSeconds": "0"})

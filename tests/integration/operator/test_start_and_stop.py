@@ -108,7 +108,7 @@ async def test_an_unreachable_server_is_waited_for_and_named(
     port = free_port()
     kubeconfig = redirected(control_plane.operator_kubeconfig, tmp_path, server=f"https://127.0.0.1:{port}")
     process = await operator("--namespace", namespace, kubeconfig=kubeconfig, ready=False)
-    page = await readyz_with(process, "kinds", "Cannot connect")
+    page = await readyz_with(process, "kinds", "cannot connect")
     assert f"127.0.0.1:{port}" in page
     assert (await process.get(f"{process.health_url}/livez"))[0] == 200  # a restart would not help
     assert f"127.0.0.1:{port}" in process.last_lines()

@@ -327,3 +327,18 @@ def test_numbers_that_give_way_are_written_in_the_end():
         assert (world.job["status"]["running"], world.job["status"]["pending"]) == (2, 1)
 
     begin(build().task("w", 3, minAvailable=1).spec(minAvailable=1), story)
+
+
+def test_a_life_begins_with_pending_even_while_the_server_is_busy():
+    raw = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", **two.raw, "metadata": {"name": "j"}}
+    world = World(default_job(raw), gang=NoGang(gang_scheduler_name="volcano"))
+
+    async def story(world: World) -> None:
+        world.get_busy(1)
+        await world.catch_up(0)
+        world.command(ACTIONS.index("TerminateJob"))
+        await world.catch_up(0)
+        await world.settle()
+        assert world.laws.phases == ["Pending", "Terminating", "Terminated"]
+
+    run(world, story)
