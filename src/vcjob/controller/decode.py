@@ -32,6 +32,7 @@ __all__ = (
     "decode_pod_event",
     "decode_pods",
     "decode_uid",
+    "is_gone",
 )
 
 
@@ -330,3 +331,8 @@ def _word(text: str) -> str:
             _words.clear()
         _words[text] = known = text
     return known
+
+
+def is_gone(answer: bytes) -> bool:
+    """Return whether the answer to a deletion says that nothing is left: a Status instead of the object."""
+    return not answer or b'"kind":"Status"' in answer[:64]

@@ -8,26 +8,25 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final, Generic
 
 import msgspec
 
-from vcjob.api.names import BATCH_API_VERSION, BATCH_GROUP, BUS_GROUP, LABEL_JOB_NAME, SCHEDULING_GROUP
+from vcjob.api.names import BATCH_API_VERSION, BATCH_GROUP, LABEL_JOB_NAME, SCHEDULING_GROUP
 from vcjob.gang.base import Gang, Group
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
-from vcjob.kube.errors import ApiError, Conflict, NotFound, may_have_happened
+from vcjob.kube.errors import ApiError, NotFound
 from vcjob.kube.informer import Informer
 from vcjob.kube.lease import NotLeading
 from vcjob.kube.limiter import FairLimiter
 from vcjob.kube.store import Store, T
 from vcjob.lifecycle.pod import Pod
-from vcjob.lifecycle.snapshot import Command
 
+from .commands import CommandRequest, Commands
 from .decode import decode_group_event, decode_list_version, decode_pod_event, decode_pods
 from .executor import Executor
 from .jobs import JobRecord, make_record
@@ -36,7 +35,7 @@ from .queue import Key, WorkQueue
 from .reconciler import Reconciler
 from .surroundings import Observer, PassResult
 
-__all__ = ("CommandRequest", "Engine")
+__all__ = ("Engine",)
 
 log = logging.getLogger(__name__)
 
@@ -48,19 +47,6 @@ _LIST_AGAIN_S: Final = 10.0
 _RESYNC_S: Final = 600.0  # every Job is looked at this often, whatever happens; spread over the time
 _AT_A_TIME: Final = 4
 _NO_PODS: Final[Mapping[str, Pod]] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandRequest:
-    """A Command object that names a Job."""
-
-    namespace: str
-    name: str
-    uid: str
-    action: str
-    target: str  # the Job's name
-    target_uid: str
-    reason: str = ""
 
 
 class Engine:
@@ -110,8 +96,7 @@ class Engine:
         self._pods_by_job: dict[Key, dict[str, Pod]] = {}
         self._groups_by_uid: dict[str, Group] = {}
         self._memories: dict[Key, JobMemory] = {}
-        self._commands: dict[Key, list[CommandRequest]] = {}
-        self._half_deleted: set[str] = set()  # UIDs of Commands whose deletion was not answered
+        self._commands = Commands(api, assert_leading=assert_leading, tell=observer.event)
         self._failed: dict[Key, int] = {}
         self._giving_way: dict[Key, None] = {}  # Jobs that have something to write which can wait; oldest first
         self._going_on: set[Key] = set()  # those of them whose turn it is
@@ -125,7 +110,6 @@ class Engine:
             assert_leading=assert_leading,
             is_current=self._is_current,
         )
-        self._assert_leading = assert_leading
         self._reconciler = Reconciler(
             executor=executor, surroundings=self, gang=gang, observer=observer, chance=random.random
         )
@@ -207,11 +191,8 @@ class Engine:
 
     def take_command(self, request: CommandRequest) -> None:
         """Queue a Command; it is deleted, and then carried out, by the next pass over its Job."""
-        key = (request.namespace, request.target)
-        waiting = self._commands.setdefault(key, [])
-        if all(known.uid != request.uid for known in waiting):
-            waiting.append(request)
-            self.queue.add(key)
+        if self._commands.take(request):
+            self.queue.add((request.namespace, request.target))
 
     def take_queue(self, name: str, spec: Mapping[str, Any] | None) -> None:
         """Take a Queue's spec, None when it is gone; Jobs that wait for it are looked at."""
@@ -406,7 +387,7 @@ class Engine:
             self._observer.pass_ended(result, took)
             # Nothing is remembered of a Job that is gone, and there would be no end to it.
             self.queue.done(key, spacing_s=self._spacing(key) if key in self.jobs else 0.0)
-            if again is not None and (key in self.jobs or key in self._commands):
+            if again is not None and (key in self.jobs or self._commands.waiting(key)):
                 self.queue.stats.retries += result is PassResult.ERROR
                 self.queue.add_after(key, again)
             self._going_on.discard(key)
@@ -423,12 +404,13 @@ class Engine:
     async def _pass(self, key: Key) -> float | None:
         record = self.jobs.get(key)
         if record is None:
-            await self._drop_orphaned_commands(key)
+            if await self._commands.drop(key, is_known=self._knows):
+                self.queue.add(key)
             return None
         memory = self._memories.get(key)
         if memory is None or memory.uid != record.uid:
             memory = self._memories[key] = JobMemory(uid=record.uid)
-        await self._claim_commands(key, record, memory)
+        await self._commands.claim(record, memory)
         return await self._reconciler.look(key, memory)
 
     def _after_failure(self, key: Key) -> float:
@@ -446,40 +428,6 @@ class Engine:
         now = self.jobs.get(record.key)
         return now is not None and now.uid == record.uid and not now.deleting and now.revision is record.revision
 
-    # Commands
-
-    async def _claim_commands(self, key: Key, record: JobRecord, memory: JobMemory) -> None:
-        """Delete the waiting Commands; those that were still there are carried out, each once."""
-        requests = self._commands.pop(key, ())
-        for position, request in enumerate(requests):
-            try:
-                if not await self._delete_command(request):
-                    continue
-            except BaseException:  # a lost lead and a cancelled pass, too, leave the rest to the next one
-                self._commands.setdefault(key, []).extend(requests[position:])
-                raise
-            if request.target_uid and request.target_uid != record.uid:
-                log.info("command ignored, its job is no more", extra={"job": "/".join(key), "command": request.name})
-                continue
-            memory.commands.append(Command(action=request.action, name=request.name, reason=request.reason))
-
-    async def _drop_orphaned_commands(self, key: Key) -> None:
-        """Delete Commands for a Job that the API server does not know."""
-        requests = self._commands.pop(key, [])
-        try:
-            if requests and await self._knows(key):
-                self.queue.add(key)
-                return
-            while requests:
-                await self._delete_command(requests[0])
-                request = requests.pop(0)
-                log.info(
-                    "command ignored, its job does not exist", extra={"job": "/".join(key), "command": request.name}
-                )
-        finally:
-            if requests:
-                self._commands[key] = [*requests, *self._commands.get(key, ())]
-
     async def _knows(self, key: Key) -> bool:
         """Ask the API server for a Job that no watch has told of."""
         try:
@@ -488,30 +436,6 @@ class Engine:
         except NotFound:
             return False
         return True
-
-    async def _delete_command(self, request: CommandRequest) -> bool:
-        path = f"/apis/{BUS_GROUP}/v1alpha1/namespaces/{request.namespace}/commands/{request.name}"
-        self._assert_leading()
-        try:
-            await self._api.delete(path, uid=request.uid, once=True)
-        except (NotFound, Conflict) as error:
-            if isinstance(error, Conflict) and await self._is_there(request):
-                raise  # the server could not get hold of it
-            # Deleted by somebody else, who carries it out or has withdrawn it; or by us, when the answer got lost.
-            ours = request.uid in self._half_deleted
-            self._half_deleted.discard(request.uid)
-            return ours
-        except ApiError as error:
-            if may_have_happened(error):
-                self._half_deleted.add(request.uid)
-            raise
-        self._half_deleted.discard(request.uid)
-        return True
-
-    async def _is_there(self, request: CommandRequest) -> bool:
-        path = f"/apis/{BUS_GROUP}/v1alpha1/namespaces/{request.namespace}/commands"
-        answer = await self._api.get(path, params={"fieldSelector": f"metadata.name={request.name}"})
-        return any(found["metadata"]["uid"] == request.uid for found in msgspec.json.decode(answer)["items"])
 
 
 class OwnWrites(Generic[T]):

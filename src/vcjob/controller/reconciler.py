@@ -15,10 +15,11 @@ from vcjob.lifecycle.plan import plan
 from vcjob.lifecycle.restart import RESTART_KEY, Restart
 from vcjob.lifecycle.snapshot import Command, Hold, Snapshot
 
-from .executor import Executor, Report
+from .executor import Executor
 from .jobs import JobRecord
 from .memory import JobMemory
 from .refusals import Refusal
+from .reports import Report
 from .statuses import StatusWriter
 from .surroundings import Observer, Surroundings
 

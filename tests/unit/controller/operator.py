@@ -10,8 +10,9 @@ import msgspec
 from tests.unit.controller.cluster import JOBS, PODGROUPS, PODS, Cluster, Crash, SimApi
 
 from vcjob.api.job import Phase
+from vcjob.controller.commands import CommandRequest
 from vcjob.controller.decode import decode_group, decode_pod
-from vcjob.controller.engine import CommandRequest, Engine
+from vcjob.controller.engine import Engine
 from vcjob.controller.jobs import JobRecord
 from vcjob.controller.surroundings import PassResult
 from vcjob.gang.base import Gang

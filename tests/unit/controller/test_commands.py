@@ -7,7 +7,8 @@ import msgspec
 import pytest
 from tests.unit.controller.operator import EventLog
 
-from vcjob.controller.engine import CommandRequest, Engine
+from vcjob.controller.commands import CommandRequest
+from vcjob.controller.engine import Engine
 from vcjob.gang.none import NoGang
 from vcjob.kube.errors import NotFound, ServerError
 from vcjob.kube.lease import NotLeading
@@ -64,7 +65,7 @@ async def test_commands_wait_for_the_next_pass_when_one_fails(failure: Exception
         engine.take_job(msgspec.json.decode(await server.get("")))
     server.failure = failure
     await take_turn(engine)
-    assert [request.name for request in engine._commands[KEY]] == ["c1", "c2"]
+    assert [request.name for request in engine._commands.waiting(KEY)] == ["c1", "c2"]
     assert server.deleted == []
 
 
@@ -75,7 +76,7 @@ async def test_commands_wait_for_the_next_lead_when_a_pass_is_cancelled():
     server.failure = asyncio.CancelledError()
     with pytest.raises(asyncio.CancelledError):
         await take_turn(engine)
-    assert [request.name for request in engine._commands[KEY]] == ["c1", "c2"]
+    assert [request.name for request in engine._commands.waiting(KEY)] == ["c1", "c2"]
 
 
 async def test_commands_for_a_job_that_is_not_there_are_deleted():
@@ -83,5 +84,5 @@ async def test_commands_for_a_job_that_is_not_there_are_deleted():
     engine = engine_with(server)
     await take_turn(engine)
     assert server.deleted == ["c1", "c2"]
-    assert KEY not in engine._commands
+    assert not engine._commands.waiting(KEY)
     assert not engine.queue._not_before, "nothing is remembered of a Job that there is not"

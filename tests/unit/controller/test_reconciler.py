@@ -342,3 +342,15 @@ def test_a_life_begins_with_pending_even_while_the_server_is_busy():
         assert world.laws.phases == ["Pending", "Terminating", "Terminated"]
 
     run(world, story)
+
+
+def test_a_command_for_an_earlier_job_of_the_name_is_dropped_and_told_of():
+    async def story(world: World) -> None:
+        world.job_uid = "earlier"
+        world.command(0)
+        await world.settle()
+        assert not world.cluster.all("commands")
+
+    world = begin(two, story)
+    assert world.phase == "Running"
+    assert told(world, "CommandIgnored") == ["Command c1 (AbortJob) was for an earlier Job of this name"]

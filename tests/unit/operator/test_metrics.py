@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from vcjob.controller.commands import CommandRequest
 from vcjob.controller.engine import Engine
 from vcjob.controller.surroundings import PassResult
 from vcjob.gang.volcano import VolcanoGang
@@ -107,8 +108,7 @@ async def test_a_pass_is_counted_by_its_result(metrics: Metrics, observing: Obse
 
 
 async def test_a_pass_of_the_engine_that_fails_is_an_error_and_a_retry(metrics: Metrics, engine: Engine):
-    engine._commands[("ns", "j")] = [object()]  # type: ignore[list-item]
-    engine.queue.add(("ns", "j"))
+    engine.take_command(CommandRequest(namespace="ns", name="c", uid="c", action="AbortJob", target="j", target_uid=""))
     await engine._look(await engine.queue.get())  # the client has no `get`: it stumbles
     assert read(metrics, "controller_runtime_reconcile_total", **CONTROLLER, result="error") == 1
     assert read(metrics, "workqueue_retries_total", **JOB) == 1

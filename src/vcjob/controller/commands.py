@@ -1,0 +1,127 @@
+"""Commands: objects that ask for an action on a Job. Each is deleted first and carried out then, so that none is twice.
+
+Owns those that wait and those whose deletion was not answered. What a Command does is the lifecycle's.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from vcjob.api.names import BUS_GROUP
+from vcjob.kube.client import ApiClient
+from vcjob.kube.errors import ApiError, Conflict, NotFound, may_have_happened
+from vcjob.lifecycle.outcome import EventNote
+from vcjob.lifecycle.snapshot import Command
+
+from .jobs import JobRecord
+from .memory import JobMemory
+from .queue import Key
+
+__all__ = ("CommandRequest", "Commands")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRequest:
+    """A Command object that names a Job."""
+
+    namespace: str
+    name: str
+    uid: str
+    action: str
+    target: str  # the Job's name
+    target_uid: str
+    reason: str = ""
+
+
+class Commands:
+    """The Commands that wait for a pass over their Job."""
+
+    def __init__(
+        self,
+        api: ApiClient,
+        *,
+        assert_leading: Callable[[], None],
+        tell: Callable[[JobRecord, EventNote], None],
+    ) -> None:
+        self._api = api
+        self._assert_leading = assert_leading
+        self._tell = tell
+        self._waiting: dict[Key, list[CommandRequest]] = {}
+        self._half_deleted: set[str] = set()  # UIDs of Commands whose deletion was not answered
+
+    def waiting(self, key: Key) -> Sequence[CommandRequest]:
+        """Return the Commands that wait for a pass over the Job, oldest first."""
+        return self._waiting.get(key, ())
+
+    def take(self, request: CommandRequest) -> bool:
+        """Have a Command wait; False when it did already."""
+        waiting = self._waiting.setdefault((request.namespace, request.target), [])
+        if any(known.uid == request.uid for known in waiting):
+            return False
+        waiting.append(request)
+        return True
+
+    async def claim(self, record: JobRecord, memory: JobMemory) -> None:
+        """Delete a Job's waiting Commands; those that were still there are carried out, each once. Raises ApiError."""
+        requests = self._waiting.pop(record.key, ())
+        for position, request in enumerate(requests):
+            try:
+                if not await self._delete(request):
+                    continue
+            except BaseException:  # a lost lead and a cancelled pass, too, leave the rest to the next one
+                self._waiting.setdefault(record.key, []).extend(requests[position:])
+                raise
+            if request.target_uid and request.target_uid != record.uid:
+                _ignore(request, "its job is no more")
+                sentence = f"Command {request.name} ({request.action}) was for an earlier Job of this name"
+                self._tell(record, EventNote(type="Warning", reason="CommandIgnored", message=sentence))
+                continue
+            memory.commands.append(Command(action=request.action, name=request.name, reason=request.reason))
+
+    async def drop(self, key: Key, *, is_known: Callable[[Key], Awaitable[bool]]) -> bool:
+        """Delete Commands for a Job that no watch has told of; True when the API server knows it. Raises ApiError."""
+        requests = self._waiting.pop(key, [])
+        try:
+            if requests and await is_known(key):
+                return True
+            while requests:
+                await self._delete(requests[0])
+                _ignore(requests.pop(0), "its job does not exist")
+        finally:
+            if requests:
+                self._waiting[key] = [*requests, *self._waiting.get(key, ())]
+        return False
+
+    async def _delete(self, request: CommandRequest) -> bool:
+        """Delete it; True when this made it vanish, so that it is ours to carry out."""
+        path = f"/apis/{BUS_GROUP}/v1alpha1/namespaces/{request.namespace}/commands/{request.name}"
+        self._assert_leading()
+        try:
+            await self._api.delete(path, uid=request.uid, once=True)
+        except (NotFound, Conflict) as error:
+            if isinstance(error, Conflict) and await self._is_there(request):
+                raise  # the server could not get hold of it
+            # Deleted by somebody else, who carries it out or has withdrawn it; or by us, when the answer got lost.
+            ours = request.uid in self._half_deleted
+            self._half_deleted.discard(request.uid)
+            return ours
+        except ApiError as error:
+            if may_have_happened(error):
+                self._half_deleted.add(request.uid)
+            raise
+        self._half_deleted.discard(request.uid)
+        return True
+
+    async def _is_there(self, request: CommandRequest) -> bool:
+        path = f"/apis/{BUS_GROUP}/v1alpha1/namespaces/{request.namespace}/commands"
+        answer = await self._api.get(path, params={"fieldSelector": f"metadata.name={request.name}"})
+        return any(found["metadata"]["uid"] == request.uid for found in msgspec.json.decode(answer)["items"])
+
+
+def _ignore(request: CommandRequest, why: str) -> None:
+    extra = {"job": f"{request.namespace}/{request.target}", "command": request.name, "because": why}
+    log.info("command ignored", extra=extra)

@@ -1,0 +1,196 @@
+"""Writes Pods: many at a time, fewer after a refusal, and none for a Job whose wishes have changed meanwhile.
+
+The first refusal ends it, because the rest would fare no better.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
+
+import msgspec
+
+from vcjob.api.names import ANNOTATION_OUT_OF_SYNC, LABEL_JOB_NAME
+from vcjob.gang.base import Gang
+from vcjob.kube.client import ApiClient
+from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from vcjob.lifecycle.census import Member
+from vcjob.lifecycle.pod import Pod
+from vcjob.lifecycle.render import PodRenderer
+from vcjob.lifecycle.steps import CreatePods, DeletePods
+
+from .decode import decode_pod, decode_uid, is_gone
+from .jobs import JobRecord
+from .refusals import Refusal, judge
+from .reports import Report, Sink
+
+__all__ = ("PodWriter", "Slot", "is_there")
+
+log = logging.getLogger(__name__)
+
+_IN_FLIGHT: Final = 64  # Pods of one Job that may be on their way; the limiter decides how many really are
+_AFTER_REFUSAL: Final = 1  # the first try after a refusal is a single Pod, then 2, 4, 8 ...
+
+Slot = AbstractAsyncContextManager[None]
+"""What a write waits for: its turn, and that this process may still write."""
+
+
+class PodWriter:
+    """Creates and deletes Pods."""
+
+    def __init__(
+        self,
+        api: ApiClient,
+        *,
+        slot: Callable[[JobRecord], Slot],
+        store: Sink[Pod],
+        gang: Gang,
+        is_current: Callable[[JobRecord], bool],
+    ) -> None:
+        self._api = api
+        self._slot = slot
+        self._store = store
+        self._gang = gang
+        self._is_current = is_current
+        self._encode = msgspec.json.Encoder().encode
+
+    async def create(
+        self, record: JobRecord, step: CreatePods, report: Report, *, careful: bool, forwarded: bool
+    ) -> None:
+        """Create the step's Pods; `careful` begins with a single one, because the last try was refused."""
+        renderer = PodRenderer(
+            record.revision, gang=self._gang, version=step.version, retry_count=step.retry_count, forwarded=forwarded
+        )
+        path = f"/api/v1/namespaces/{record.namespace}/pods"
+
+        async def create(member: Member) -> None:
+            try:
+                rendered = renderer.render(member)
+            except Exception as error:  # a plugin may raise anything; it must cost its own Job only
+                log.exception(
+                    "pod cannot be rendered", extra={"job": record.key, "task": member.task, "index": member.index}
+                )
+                sentence = (
+                    f"a plugin failed for task {member.task}, index {member.index}: {type(error).__name__}: {error}"
+                )
+                report.refusals.append(Refusal(reason="PluginError", message=sentence))
+                return
+            report.notes += rendered.notes
+            try:
+                async with self._slot(record):
+                    answer = await self._api.create(path, self._encode(rendered.manifest))
+                self._store.put(decode_pod(answer))
+                report.created += 1
+            except AlreadyExists:
+                await self._look_at_namesake(record, f"{path}/{rendered.name}", report)
+
+        width = _AFTER_REFUSAL if careful else _IN_FLIGHT
+        await self._for_each(step.members, create, report, record=record, width=width, verb="create pods")
+
+    async def _look_at_namesake(self, record: JobRecord, path: str, report: Report) -> None:
+        """A Pod of the wanted name is there: ours that the watch has not shown yet, or somebody else's."""
+        try:
+            async with self._slot(record):
+                pod = decode_pod(await self._api.get(path))
+        except NotFound as error:  # gone in between: the next plan makes it
+            report.refusals.append(Refusal(reason="Conflict", message=error.message, transient=True, conflict=True))
+            return
+        if pod.owner_uid == record.uid and pod.job == record.name:
+            self._store.put(pod)
+        elif pod.owner_uid == record.uid:
+            sentence = (
+                f"pod {pod.name} has lost its label {LABEL_JOB_NAME}={record.name}; set it again or delete the Pod"
+            )
+            report.refusals.append(Refusal(reason="NameConflict", message=sentence))
+        elif pod.owner_uid and pod.job != record.name:
+            sentence = f"pod {pod.name} belongs to Job {pod.job}; rename a Job or one of its tasks"
+            report.refusals.append(Refusal(reason="NameConflict", message=sentence))
+        elif pod.owner_uid:
+            sentence = f"pod {pod.name} belongs to an earlier Job of this name and is not gone yet"
+            report.refusals.append(Refusal(reason="OldPodsTerminating", message=sentence))
+        else:
+            sentence = f"pod {pod.name} exists and does not belong to this Job; delete or rename it"
+            report.refusals.append(Refusal(reason="NameConflict", message=sentence))
+
+    async def delete(self, record: JobRecord, step: DeletePods, report: Report) -> None:
+        """Delete the step's Pods, with a mark that it was us if the step asks for it."""
+
+        async def delete(pod: Pod) -> None:
+            path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+            try:
+                if step.mark and not pod.ours:
+                    mark = {"metadata": {"uid": pod.uid, "annotations": {ANNOTATION_OUT_OF_SYNC: "true"}}}
+                    async with self._slot(record):
+                        self._store.put(decode_pod(await self._api.merge_patch(path, mark)))
+                if pod.deleted is not None:
+                    return
+                async with self._slot(record):
+                    answer = await self._api.delete(path, uid=pod.uid)
+            except NotFound:
+                self._store.remove(pod.key, uid=pod.uid)
+                return
+            except Conflict:  # another Pod has its name by now, or the server could not get hold of this one
+                if await is_there(self._api, self._slot(record), path, uid=pod.uid):
+                    raise
+                self._store.remove(pod.key, uid=pod.uid)
+                return
+            report.deleted += 1
+            if is_gone(answer):
+                self._store.remove(pod.key, uid=pod.uid)
+            else:
+                self._store.put(decode_pod(answer))
+
+        await self._for_each(step.pods, delete, report, record=record, width=_IN_FLIGHT, verb="delete pods")
+
+    async def _for_each(
+        self,
+        todo: Sequence[Any],
+        act: Callable[[Any], Awaitable[None]],
+        report: Report,
+        *,
+        record: JobRecord,
+        width: int,
+        verb: str,
+    ) -> None:
+        """Act on every item, `width` at a time, doubling after each success up to the limit of one Job.
+
+        Stops handing out items at the first refusal, when the Job is no more or its spec has changed.
+        """
+        items = iter(todo)
+        most = min(_IN_FLIGHT, len(todo))
+        width = min(width, most)
+        running = 0
+        refused = len(report.refusals)
+
+        async def work() -> None:
+            nonlocal running, width
+            try:
+                for item in items:
+                    if len(report.refusals) > refused or not self._is_current(record):
+                        return
+                    try:
+                        await act(item)
+                    except ApiError as error:
+                        report.refusals.append(judge(error, action=f"{verb} ({error.path.rpartition('/')[2]})"))
+                        return
+                    if width < most:
+                        width = min(most, width * 2)
+                    while running < width:
+                        running += 1
+                        group.create_task(work(), name=f"{verb} {record.namespace}/{record.name}")
+            finally:
+                running -= 1
+
+        async with asyncio.TaskGroup() as group:
+            running = 1
+            group.create_task(work(), name=f"{verb} {record.namespace}/{record.name}")
+
+
+async def is_there(api: ApiClient, slot: Slot, path: str, *, uid: str) -> bool:
+    """Return whether the object at `path` is still that very one. Raises ApiError."""
+    try:
+        async with slot:
+            return decode_uid(await api.get(path)) == uid
+    except NotFound:
+        return False
