@@ -73,7 +73,7 @@ class Commands:
                 if not await self._delete(request):
                     continue
             except BaseException:  # a lost lead and a cancelled pass, too, leave the rest to the next one
-                self._waiting.setdefault(record.key, []).extend(requests[position:])
+                self._waiting[record.key] = [*requests[position:], *self._waiting.get(record.key, ())]
                 raise
             if request.target_uid and request.target_uid != record.uid:
                 _ignore(request, "its job is no more")

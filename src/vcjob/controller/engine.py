@@ -44,6 +44,7 @@ _SPACING_MIN_S: Final = 0.02  # between two looks at a Job ...
 _SPACING_PER_POD_S: Final = 50e-6  # ... and more for a large one, so that looking costs a tenth of a core at most
 _SPACING_MAX_S: Final = 0.5
 _LIST_AGAIN_S: Final = 10.0
+_LAST_WORDS_S: Final = 1.5  # for the decisions that Commands asked for, when the work is ended
 _RESYNC_S: Final = 600.0  # every Job is looked at this often, whatever happens; spread over the time
 _AT_A_TIME: Final = 4
 _NO_PODS: Final[Mapping[str, Pod]] = MappingProxyType({})
@@ -100,6 +101,7 @@ class Engine:
         self._failed: dict[Key, int] = {}
         self._giving_way: dict[Key, None] = {}  # Jobs that have something to write which can wait; oldest first
         self._going_on: set[Key] = set()  # those of them whose turn it is
+        self._bound: dict[Key, asyncio.Task[None]] = {}  # passes under way that carry out Commands
         self._writing = False  # a store is being told of our own write: nobody else need hear of it
         executor = Executor(
             api,
@@ -340,11 +342,24 @@ class Engine:
         slots = asyncio.Semaphore(_PARALLEL)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._resync(), name="resync")
-            while True:
-                await slots.acquire()
-                key = await self.queue.get()
-                task = group.create_task(self._look(key), name=f"job {key[0]}/{key[1]}")
-                task.add_done_callback(lambda _: slots.release())
+            try:
+                while True:
+                    await slots.acquire()
+                    key = await self.queue.get()
+                    task = group.create_task(self._look(key), name=f"job {key[0]}/{key[1]}")
+                    task.add_done_callback(lambda _: slots.release())
+                    if self._commands.waiting(key):
+                        self._bound[key] = task
+            finally:
+                await self._keep_promises()
+
+    async def _keep_promises(self) -> None:
+        """Let passes that have deleted a Command write what came of it; nobody else would carry it out."""
+        if self._bound:
+            await asyncio.wait(self._bound.values(), timeout=_LAST_WORDS_S)
+        for key, memory in self._memories.items():
+            for command in memory.commands:
+                log.warning("command lost", extra={"job": "/".join(key), "command": command.name})
 
     async def _resync(self) -> None:
         """Look at every Job now and then, in case that an event was lost on a way nobody thought of."""
@@ -381,6 +396,7 @@ class Engine:
             log.exception("pass failed unexpectedly", extra={"job": "/".join(key), "wait_s": round(again, 2)})
         finally:
             self.oldest_pass.pop(key, None)
+            self._bound.pop(key, None)
             took = perf_counter() - began
             self.passes += 1
             self.pass_seconds += took

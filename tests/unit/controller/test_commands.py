@@ -86,3 +86,50 @@ async def test_commands_for_a_job_that_is_not_there_are_deleted():
     assert server.deleted == ["c1", "c2"]
     assert not engine._commands.waiting(KEY)
     assert not engine.queue._not_before, "nothing is remembered of a Job that there is not"
+
+
+async def test_commands_keep_their_order_when_one_comes_while_another_fails():
+    server = Server(has_job=True)
+    engine = engine_with(server)
+    engine.take_job(msgspec.json.decode(await server.get("")))
+    late = CommandRequest(namespace="ns", name="c3", uid="c3", action="ResumeJob", target="j", target_uid="")
+
+    async def fail(path: str, **_: Any) -> bytes:
+        engine.take_command(late)
+        raise ServerError("not now", code=503)
+
+    server.delete = fail  # type: ignore[method-assign]
+    await take_turn(engine)
+    assert [request.name for request in engine._commands.waiting(KEY)] == ["c1", "c2", "c3"]
+
+
+async def test_a_command_under_way_is_carried_out_before_the_work_ends():
+    server = Server(has_job=True)
+    engine = engine_with(server)
+    deleting, go_on = asyncio.Event(), asyncio.Event()
+
+    async def delete(path: str, **_: Any) -> bytes:
+        server.deleted.append(path.rpartition("/")[2])
+        deleting.set()
+        await go_on.wait()
+        return b"{}"
+
+    async def synced() -> None:
+        engine.take_job(msgspec.json.decode(await server.get("")))
+
+    looked = []
+
+    async def look(key: Any, memory: Any) -> None:
+        looked.append([command.name for command in memory.commands])
+        memory.commands.clear()
+
+    server.delete = delete  # type: ignore[method-assign]
+    engine.synced = synced  # type: ignore[method-assign]
+    engine._reconciler.look = look  # type: ignore[assignment,method-assign]
+    work = asyncio.create_task(engine.work())
+    await deleting.wait()
+    work.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.wait((work,))
+    assert looked == [["c1", "c2"]]
