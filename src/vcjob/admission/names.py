@@ -60,7 +60,7 @@ def is_label_key(key: str) -> bool:
 
 def check_job_name(job: Job) -> Iterator[Problem]:
     """Yield a problem when the Job's name cannot be the value of its Pods' label."""
-    if not is_qualified_name(job.name):
+    if not (is_qualified_name(job.name) and is_dns_subdomain(job.name)):
         yield Problem(
             field="metadata.name",
             value=job.name,
@@ -71,7 +71,7 @@ def check_job_name(job: Job) -> Iterator[Problem]:
 def check_pod_names(job: Job, task: Task, *, index: int) -> Iterator[Problem]:
     """Yield a problem when the longest name of a task's Pods is too long, which is that of the last one."""
     name = f"{job.name}-{task.name}-{max(task.replicas - 1, 0)}"
-    if not is_qualified_name(name):
+    if len(name) > LABEL_MAX:
         yield Problem(
             field=f"spec.tasks[{index}].name",
             value=task.name,

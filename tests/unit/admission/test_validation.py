@@ -98,6 +98,7 @@ def test_a_good_job_is_let_in(built: RawJob) -> None:
         pytest.param(job().named("my.job").plugins("svc"), "cannot be the name of a Service", id="Service name"),
         pytest.param(job().named("1job").plugins("pytorch"), "cannot be the name of a Service", id="digit first"),
         pytest.param(job().named("j" * 64), "the name of a job must be at most 63", id="long job name"),
+        pytest.param(job().named("My_Job"), "lower-case letters, digits, dashes and dots", id="capitals in the name"),
         pytest.param(job().named("j" * 60).task(name="tt").plugins("svc"), "63 at most", id="which is a host name"),
         pytest.param(job().volumes({"volumeClaimName": "c"}), "mountPath is required", id="no mount path"),
         pytest.param(
