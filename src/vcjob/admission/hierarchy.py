@@ -10,7 +10,7 @@ from typing import Any, Final
 from vcjob.api.names import ANNOTATION_HIERARCHY, ANNOTATION_HIERARCHY_WEIGHTS
 from vcjob.api.queue import ROOT_QUEUE
 
-from .problem import Problem, Severity
+from .problem import Problem, refused
 from .raw import mapping, text
 
 __all__ = ("check_hierarchy", "hierarchy_of", "rooted_hierarchy")
@@ -59,4 +59,4 @@ def check_hierarchy(queue: Raw, *, others: Iterable[Raw]) -> Iterator[Problem]:
 
 
 def _refused(annotation: str, value: str, *, message: str) -> Problem:
-    return Problem(field=f"metadata.annotations[{annotation}]", value=value, message=message, severity=Severity.REFUSED)
+    return refused(f"metadata.annotations[{annotation}]", value, message=message)

@@ -10,8 +10,8 @@ from vcjob.api.base import InvalidObject, parse
 from vcjob.api.names import ANNOTATION_NAMESPACE_QUEUE, BATCH_GROUP, DEFAULT_QUEUE, JOB_KIND
 from vcjob.api.podgroup import PodGroup
 
-from .problem import Problem, Severity
-from .raw import entries, mapping, text
+from .problem import Problem, refused
+from .raw import entries, mapping, spec_patch, text
 from .tasks import check_topology
 
 __all__ = ("belongs_to_job", "podgroup_patch", "podgroup_queue", "validate_podgroup")
@@ -39,9 +39,7 @@ def podgroup_patch(raw: Raw, *, namespace: Raw) -> tuple[dict[str, Any], ...]:
     wanted = text(mapping(namespace, "metadata", "annotations"), ANNOTATION_NAMESPACE_QUEUE)
     if wanted in ("", DEFAULT_QUEUE) or podgroup_queue(raw) != DEFAULT_QUEUE:
         return ()
-    if not isinstance(mapping(raw).get("spec"), Mapping):
-        return ({"op": "add", "path": "/spec", "value": {"queue": wanted}},)
-    return ({"op": "add", "path": "/spec/queue", "value": wanted},)
+    return spec_patch(raw, {"queue": wanted})
 
 
 def validate_podgroup(raw: dict[str, Any]) -> tuple[Problem, ...]:
@@ -49,7 +47,7 @@ def validate_podgroup(raw: dict[str, Any]) -> tuple[Problem, ...]:
     try:
         group = parse(PodGroup, raw)
     except InvalidObject as error:
-        return (Problem(field=error.field, value=None, message=error.problem, severity=Severity.REFUSED),)
+        return (refused(error.field, None, message=error.problem),)
     return tuple(_problems(group))
 
 

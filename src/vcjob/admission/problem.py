@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-__all__ = ("Problem", "Severity", "denial")
+__all__ = ("Problem", "Severity", "denial", "refused")
 
 QUOTED_MAX: Final = 64  # characters of a value that a text repeats
 
@@ -30,6 +30,11 @@ class Problem:
         if self.value is None:
             return f"{self.field}: {self.message}"
         return f"{self.field}: {_quoted(self.value)}: {self.message}"
+
+
+def refused(field: str, value: object, *, message: str) -> Problem:
+    """Return a problem that only new objects are kept from having."""
+    return Problem(field=field, value=value, message=message, severity=Severity.REFUSED)
 
 
 def denial(problems: Iterable[Problem]) -> str:

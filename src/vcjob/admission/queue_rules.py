@@ -5,7 +5,7 @@ given another weight, and mended in steps. The tree is looked up by the caller; 
 is judged.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,9 +15,9 @@ from vcjob.api.quantity import InvalidQuantity, Quantity, parse_quantity
 from vcjob.api.queue import ROOT_QUEUE, Queue, QueueState
 
 from .hierarchy import check_hierarchy, hierarchy_of, rooted_hierarchy
-from .problem import Problem, Severity
+from .problem import Problem, refused
 from .queue_tree import SHARES, QueueTree, check_place, check_shares, parent_of, pods_of, share
-from .raw import integer, mapping, text
+from .raw import integer, mapping, spec_patch, text
 
 __all__ = ("QueuePolicy", "queue_patch", "validate_queue", "validate_queue_removal")
 
@@ -38,7 +38,7 @@ class QueuePolicy:
 
 def queue_patch(raw: Raw) -> tuple[Raw, ...]:
     """Return the defaults of a new Queue as operations of a JSON patch."""
-    operations: list[Raw] = [
+    operations = [
         {"op": "replace", "path": f"/metadata/annotations/{key.replace('/', '~1')}", "value": value}
         for key, value in rooted_hierarchy(raw).items()
     ]
@@ -48,10 +48,7 @@ def queue_patch(raw: Raw) -> tuple[Raw, ...]:
         filled["reclaimable"] = True
     if spec.get("weight") is None or integer(spec, "weight") == 0:
         filled["weight"] = DEFAULT_WEIGHT
-    if filled and not isinstance(mapping(raw).get("spec"), Mapping):
-        return (*operations, {"op": "add", "path": "/spec", "value": filled})
-    operations += [{"op": "add", "path": f"/spec/{name}", "value": value} for name, value in filled.items()]
-    return tuple(operations)
+    return (*operations, *spec_patch(raw, filled))
 
 
 def validate_queue(new: Raw, *, old: Raw | None, tree: QueueTree | None, policy: QueuePolicy) -> tuple[Problem, ...]:
@@ -61,7 +58,7 @@ def validate_queue(new: Raw, *, old: Raw | None, tree: QueueTree | None, policy:
     try:
         parse(Queue, new)
     except InvalidObject as error:
-        return (_refused(error.field, None, message=error.problem),)
+        return (refused(error.field, None, message=error.problem),)
     if unreadable := tuple(_check_amounts(new)):
         return unreadable
     return tuple(_problems(new, old or {}, tree=tree, policy=policy))
@@ -78,7 +75,7 @@ def validate_queue_removal(old: Raw, *, tree: QueueTree | None, policy: QueuePol
         problems.append(f"queue `{name}` has {len(children)} child queues: {', '.join(children)}; delete them first")
     elif policy.keeps_used and (pods := pods_of(old)):
         problems.append(f"{pods} Pods still hold resources of queue `{name}`; close it and let them end first")
-    return tuple(_refused("metadata.name", name, message=message) for message in problems)
+    return tuple(refused("metadata.name", name, message=message) for message in problems)
 
 
 def _judged(queue: Raw) -> tuple[object, ...]:
@@ -96,13 +93,13 @@ def _problems(new: Raw, old: Raw, *, tree: QueueTree | None, policy: QueuePolicy
     # A Queue that is closing may be changed; only a state that somebody writes here must be one of two.
     state = text(mapping(new, "status"), "state")
     if state not in STATES and state != text(mapping(old, "status"), "state"):
-        yield _refused("status.state", state, message="queue state must be in [Open Closed]")
+        yield refused("status.state", state, message="queue state must be in [Open Closed]")
     if hierarchy_of(old) != hierarchy_of(new):
         others = [queue for other, queue in (tree.queues if tree else {}).items() if other != name]
         yield from check_hierarchy(new, others=others)
     if name == ROOT_QUEUE and resized and not is_new and policy.protects_root:
         message = "capability, deserved and guarantee of the root queue may not be changed: it is the whole cluster"
-        yield _refused("spec", None, message=message)
+        yield refused("spec", None, message=message)
         return
     if tree is None or not (resized or moved):
         return
@@ -118,10 +115,10 @@ def _check_amounts(queue: Raw) -> Iterator[Problem]:
             try:
                 amount = parse_quantity(value)
             except InvalidQuantity as error:
-                yield _refused(field, None, message=str(error))
+                yield refused(field, None, message=str(error))
                 continue
             if amount.nano < 0:
-                yield _refused(field, str(value), message="must be greater than or equal to 0")
+                yield refused(field, str(value), message="must be greater than or equal to 0")
 
 
 def _check_own_share(queue: Raw) -> Iterator[Problem]:
@@ -130,12 +127,8 @@ def _check_own_share(queue: Raw) -> Iterator[Problem]:
         amount = deserved.get(resource, Quantity(nano=0))
         if amount < least:
             message = f"deserved[{resource}] must be >= guarantee[{resource}], which is {least}"
-            yield _refused("spec.deserved", str(amount), message=message)
+            yield refused("spec.deserved", str(amount), message=message)
     for resource, amount in deserved.items():
         if resource in capability and amount > capability[resource]:
             message = f"deserved[{resource}] must be <= capability[{resource}], which is {capability[resource]}"
-            yield _refused("spec.deserved", str(amount), message=message)
-
-
-def _refused(field: str, value: object, *, message: str) -> Problem:
-    return Problem(field=field, value=value, message=message, severity=Severity.REFUSED)
+            yield refused("spec.deserved", str(amount), message=message)

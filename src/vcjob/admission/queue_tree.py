@@ -11,7 +11,7 @@ from typing import Any, Final
 from vcjob.api.quantity import InvalidQuantity, Quantity, parse_quantity
 from vcjob.api.queue import ROOT_QUEUE
 
-from .problem import Problem, Severity
+from .problem import Problem, refused
 from .raw import mapping, text
 
 __all__ = ("SHARES", "QueueTree", "check_place", "check_shares", "make_tree", "parent_of", "pods_of", "share")
@@ -95,20 +95,20 @@ def check_place(queue: Raw, tree: QueueTree, *, max_depth: int) -> Iterator[Prob
     depth = len(above) + tree.height(name)
     if name == ROOT_QUEUE:
         if parent:
-            yield _refused("spec.parent", parent, message="the root queue has no parent")
+            yield refused("spec.parent", parent, message="the root queue has no parent")
     elif parent == name:
-        yield _refused("spec.parent", parent, message="a queue can not be its own parent")
+        yield refused("spec.parent", parent, message="a queue can not be its own parent")
     elif parent != ROOT_QUEUE and parent not in tree.queues:
         message = f"unable to find parent queue: {parent}; create it first"
-        yield _refused("spec.parent", parent, message=message)
+        yield refused("spec.parent", parent, message=message)
     elif ROOT_QUEUE not in above:
-        yield _refused("spec.parent", parent, message=f"queue `{parent}` is below queue `{name}` itself")
+        yield refused("spec.parent", parent, message=f"queue `{parent}` is below queue `{name}` itself")
     elif depth > max_depth:
         message = f"the tree would have {depth} levels below root; {max_depth} are allowed (--max-queue-depth)"
-        yield _refused("spec.parent", parent, message=message)
+        yield refused("spec.parent", parent, message=message)
     elif parent != ROOT_QUEUE and tree.children(parent) == (name,) and (pods := pods_of(tree.queues[parent])):
         message = f"queue `{parent}` has no child queues yet and {pods} Pods of its own; it would take no more Jobs"
-        yield _refused("spec.parent", parent, message=message)
+        yield refused("spec.parent", parent, message=message)
 
 
 def check_shares(queue: Raw, tree: QueueTree, *, before: Raw | None) -> Iterator[Problem]:
@@ -161,7 +161,7 @@ def _exceeding(name: str, own: Share, limits: Mapping[str, Limit]) -> Iterator[P
         owner, limit = limits.get(resource, ("", amount))
         if amount > limit:
             message = f"capability[{resource}] of queue `{name}` must be <= that of queue `{owner}` above it, {limit}"
-            yield _refused("spec.capability", str(amount), message=message)
+            yield refused("spec.capability", str(amount), message=message)
 
 
 def _check_sum(kind: str, parent: str, tree: QueueTree, *, only: frozenset[str]) -> Iterator[Problem]:
@@ -180,7 +180,7 @@ def _check_sum(kind: str, parent: str, tree: QueueTree, *, only: frozenset[str])
                 f"the sum of {kind}[{resource}] of the children of queue `{parent}` ({', '.join(children)}) must be "
                 f"<= its own, {limit}"
             )
-            yield _refused(f"spec.{kind}", str(total), message=message)
+            yield refused(f"spec.{kind}", str(total), message=message)
 
 
 def _readable(amounts: Mapping[str, Any]) -> dict[str, Quantity]:
@@ -195,7 +195,3 @@ def _readable(amounts: Mapping[str, Any]) -> dict[str, Quantity]:
 
 def _name_of(queue: Raw) -> str:
     return text(mapping(queue, "metadata"), "name")
-
-
-def _refused(field: str, value: object, *, message: str) -> Problem:
-    return Problem(field=field, value=value, message=message, severity=Severity.REFUSED)

@@ -8,7 +8,7 @@ from typing import Any
 
 from vcjob.api.queue import ROOT_QUEUE, QueueState
 
-from .problem import Problem, Severity
+from .problem import Problem, refused
 from .raw import mapping, text
 
 __all__ = ("check_group_queue", "check_queue")
@@ -54,4 +54,4 @@ def _closed(queue: Raw) -> str:
 
 
 def _refused(name: str, message: str) -> Problem:
-    return Problem(field="spec.queue", value=name, message=message, severity=Severity.REFUSED)
+    return refused("spec.queue", name, message=message)

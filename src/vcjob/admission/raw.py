@@ -1,4 +1,4 @@
-"""Reading of raw objects that may hold anything anywhere. Pure; never raises.
+"""Reading, and filling in, of raw objects that may hold anything anywhere. Pure; never raises.
 
 A value of the wrong type counts as absent: what is wrong with it is the business of the API's schema and of `parse`.
 """
@@ -6,7 +6,7 @@ A value of the wrong type counts as absent: what is wrong with it is the busines
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ("entries", "integer", "items", "mapping", "text")
+__all__ = ("entries", "integer", "items", "mapping", "spec_patch", "text")
 
 
 def mapping(value: object, *path: str) -> Mapping[str, Any]:
@@ -39,3 +39,10 @@ def integer(owner: object, field: str) -> int | None:
     """Return the whole number in a field."""
     value = owner.get(field) if isinstance(owner, Mapping) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def spec_patch(raw: object, filled: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Return the JSON patch that sets fields of an object's spec, which need not be there."""
+    if filled and not isinstance(mapping(raw).get("spec"), Mapping):
+        return ({"op": "add", "path": "/spec", "value": dict(filled)},)
+    return tuple({"op": "add", "path": f"/spec/{name}", "value": value} for name, value in filled.items())

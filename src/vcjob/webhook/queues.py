@@ -23,11 +23,12 @@ from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.errors import ApiError, NotFound
 
-__all__ = ("Queues",)
+__all__ = ("Judge", "Queues")
 
 log = logging.getLogger(__name__)
 
 Judge = Callable[[QueueTree], Problem | None]
+"""Finds what is wrong, if anything, with the Queues as they are."""
 
 _PATH: Final = f"/apis/{SCHEDULING_GROUP}/v1beta1/queues"
 _FRESH_FOR_S: Final = 1.0

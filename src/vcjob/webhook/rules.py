@@ -13,7 +13,7 @@ from vcjob.api.names import DEFAULT_QUEUE
 from .handlers import Decide
 from .jobs import judge_change, judge_new, mutate_new, queue_of
 from .namespaces import Namespaces
-from .queues import Queues
+from .queues import Judge, Queues
 from .review import Review, Verdict
 from .routes import (
     MUTATE_JOBS,
@@ -40,6 +40,10 @@ def make_rules(cluster: Cluster, *, scheduler: str, check_queues: bool, policy: 
     """Return the rule of every route. Jobs and PodGroups may name any Queue unless `check_queues`."""
     queues = cluster.queues
 
+    async def ask(judge: Judge) -> tuple[Problem, ...]:
+        problem = await queues.find_problem(judge) if check_queues else None
+        return (problem,) if problem else ()
+
     async def mutate_job(review: Review) -> Verdict:
         return mutate_new(review.object or {}, scheduler=scheduler)
 
@@ -52,8 +56,7 @@ def make_rules(cluster: Cluster, *, scheduler: str, check_queues: bool, policy: 
         def judge(tree: QueueTree) -> Problem | None:
             return check_queue(tree.queues.get(name), name, children=len(tree.children(name)))
 
-        problem = await queues.find_problem(judge) if check_queues else None
-        return judge_new(job, others=(problem,) if problem else ())
+        return judge_new(job, others=await ask(judge))
 
     async def mutate_group(review: Review) -> Verdict:
         group = review.object or {}
@@ -68,9 +71,7 @@ def make_rules(cluster: Cluster, *, scheduler: str, check_queues: bool, policy: 
         def judge(tree: QueueTree) -> Problem | None:
             return check_group_queue(tree.queues.get(name), name, of_job=of_job)
 
-        problem = await queues.find_problem(judge) if check_queues else None
-        others = (problem,) if problem else ()
-        return Verdict(denial=denial((*validate_podgroup(group), *others)))
+        return Verdict(denial=denial((*validate_podgroup(group), *await ask(judge))))
 
     async def mutate_queue(review: Review) -> Verdict:
         return Verdict(patch=queue_patch(review.object or {}))
