@@ -12,7 +12,7 @@ from vcjob.api.quantity import InvalidQuantity, parse_quantity
 
 from .defaulting import effective_job
 from .names import check_pod_names
-from .problem import Problem, Severity
+from .problem import Problem, refused
 from .raw import integer, items, mapping
 from .tasks import check_partition, check_topology
 
@@ -73,7 +73,7 @@ def _check_fixed(old: Raw, new: Raw) -> Iterator[Problem]:
             "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` and "
             "`PriorityClassName`; make a new job instead"
         )
-        yield Problem(field=path, value=None, message=message, severity=Severity.REFUSED)
+        yield refused(path, None, message=message)
 
 
 def _check_names(old: Raw, job: Job) -> Iterator[Problem]:

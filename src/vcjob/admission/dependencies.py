@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from vcjob.api.job import Task
 
-from .problem import Problem, Severity
+from .problem import Problem, refused
 
 __all__ = ("check_dependencies", "find_cycle")
 
@@ -38,12 +38,8 @@ def check_dependencies(tasks: Sequence[Task]) -> Iterator[Problem]:
                 message = f"{NOT_A_DAG}: task {task.name} waits for {name}, and no task of the job has that name"
                 yield Problem(field=f"{field}.name", value=name, message=message)
         if task.depends_on.iteration not in ITERATIONS:
-            yield Problem(
-                field=f"{field}.iteration",
-                value=task.depends_on.iteration,
-                message="iteration must be any or all",
-                severity=Severity.REFUSED,  # whatever else it is counts as all
-            )
+            # Whatever else it is counts as all.
+            yield refused(f"{field}.iteration", task.depends_on.iteration, message="iteration must be any or all")
     if cycle := find_cycle(tasks):
         message = f"{NOT_A_DAG}: {' waits for '.join(cycle)}"
         yield Problem(field="spec.tasks", value=None, message=message)

@@ -10,7 +10,7 @@ from typing import Final
 
 from vcjob.api.job import Job, Task
 
-from .problem import Problem, Severity
+from .problem import Problem, refused
 
 __all__ = (
     "LABEL_MAX",
@@ -71,14 +71,13 @@ def check_job_name(job: Job) -> Iterator[Problem]:
 def check_pod_names(job: Job, task: Task, *, index: int) -> Iterator[Problem]:
     """Yield a problem when the longest name of a task's Pods is too long, which is that of the last one."""
     name = f"{job.name}-{task.name}-{max(task.replicas - 1, 0)}"
+    # Without a host name of its own a Pod may have a longer name; plugins that give it one say so themselves.
     if len(name) > LABEL_MAX:
-        yield Problem(
-            field=f"spec.tasks[{index}].name",
-            value=task.name,
+        yield refused(
+            f"spec.tasks[{index}].name",
+            task.name,
             message=(
                 f"create pod with name {name} validate failed: it has {len(name)} characters and must have at most "
                 f"{LABEL_MAX}; shorten the name of the job or of the task"
             ),
-            # Without a host name of its own a Pod may have a longer name; plugins that give it one say so themselves.
-            severity=Severity.REFUSED,
         )

@@ -10,7 +10,7 @@ from typing import Final
 from vcjob.api.duration import InvalidDuration, parse_duration
 from vcjob.api.policy import Action, Event, LifecyclePolicy
 
-from .problem import Problem, Severity
+from .problem import Problem, refused
 
 __all__ = ("check_policies", "policy_warnings")
 
@@ -22,12 +22,7 @@ CHOICES: Final = f" valid events are [{', '.join(EVENTS)}], valid actions are [{
 def check_policies(policies: Sequence[LifecyclePolicy], *, field: str) -> Iterator[Problem]:
     """Yield the first problem of a list of policies; `field` is the list's path."""
     for problem in _problems(policies, field=field):
-        yield Problem(
-            field=problem.field,
-            value=problem.value,
-            message=problem.message + CHOICES,
-            severity=Severity.REFUSED,
-        )
+        yield refused(problem.field, problem.value, message=problem.message + CHOICES)
         return
 
 

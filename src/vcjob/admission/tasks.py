@@ -7,7 +7,7 @@ from vcjob.api.topology import NetworkTopology
 
 from .names import check_pod_names
 from .policies import check_policies
-from .problem import Problem, Severity
+from .problem import Problem, refused
 from .templates import check_template
 
 __all__ = ("check_partition", "check_tasks", "check_topology", "check_totals")
@@ -42,7 +42,7 @@ def check_totals(job: Job) -> Iterator[Problem]:
         yield Problem(field="spec.minAvailable", value=job.spec.min_available, message=message)
     if job.spec.min_success is not None and job.spec.min_success > total:
         message = f"job 'minSuccess' should not be greater than total replicas in tasks, which is {total}"
-        yield Problem(field="spec.minSuccess", value=job.spec.min_success, message=message, severity=Severity.REFUSED)
+        yield refused("spec.minSuccess", job.spec.min_success, message=message)
 
 
 def check_partition(task: Task, *, index: int) -> Iterator[Problem]:
@@ -54,26 +54,19 @@ def check_partition(task: Task, *, index: int) -> Iterator[Problem]:
     for name, value in (("totalPartitions", policy.total_partitions), ("partitionSize", policy.partition_size)):
         if value <= 0:
             message = f"'{name}' must be greater than 0 in task: {task.name}"
-            yield Problem(field=f"{field}.{name}", value=value, message=message, severity=Severity.REFUSED)
+            yield refused(f"{field}.{name}", value, message=message)
     product = policy.total_partitions * policy.partition_size
     if task.replicas != product:
         message = (
             f"'replicas' must be equal to 'totalPartitions' x 'partitionSize' in task: {task.name}, which is {product}"
         )
-        yield Problem(
-            field=f"spec.tasks[{index}].replicas", value=task.replicas, message=message, severity=Severity.REFUSED
-        )
+        yield refused(f"spec.tasks[{index}].replicas", task.replicas, message=message)
     least = policy.min_partitions * policy.partition_size
     if task.min_available is not None and policy.min_partitions > 0 and least != task.min_available:
         message = (
             f"'minAvailable' must be equal to 'minPartitions' x 'partitionSize' in task: {task.name}, which is {least}"
         )
-        yield Problem(
-            field=f"spec.tasks[{index}].minAvailable",
-            value=task.min_available,
-            message=message,
-            severity=Severity.REFUSED,
-        )
+        yield refused(f"spec.tasks[{index}].minAvailable", task.min_available, message=message)
     yield from check_topology(policy.network_topology, field=f"{field}.networkTopology")
 
 
@@ -81,9 +74,4 @@ def check_topology(topology: NetworkTopology | None, *, field: str) -> Iterator[
     """Yield a problem when the highest tier is given twice."""
     if topology and topology.highest_tier_allowed is not None and topology.highest_tier_name:
         message = "highestTierAllowed and highestTierName must not be specified simultaneously"
-        yield Problem(
-            field=f"{field}.highestTierName",
-            value=topology.highest_tier_name,
-            message=message,
-            severity=Severity.REFUSED,
-        )
+        yield refused(f"{field}.highestTierName", topology.highest_tier_name, message=message)

@@ -12,7 +12,7 @@ from vcjob.api.quantity import InvalidQuantity, parse_quantity
 
 from .containers import check_container
 from .names import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
-from .problem import Problem, Severity
+from .problem import Problem, refused
 from .raw import entries, integer, items, mapping, text
 
 __all__ = ("check_template",)
@@ -113,14 +113,13 @@ def _check_whole_cpus(spec: Mapping[str, Any], *, index: int) -> Iterator[Proble
             resources = mapping(container, "resources")
             asked = mapping(resources, "requests") or mapping(resources, "limits")
             if not _is_whole(asked.get("cpu")):
-                yield Problem(
-                    field=f"spec.tasks[{index}].topologyPolicy",
-                    value=None,
+                yield refused(
+                    f"spec.tasks[{index}].topologyPolicy",
+                    None,
                     message=(
                         f"the cpu request isn't an integer in spec.task[{index}] container[{place}]: "
                         f"{text(container, 'name')} of {kind} must ask for a positive whole number of CPUs"
                     ),
-                    severity=Severity.REFUSED,
                 )
 
 

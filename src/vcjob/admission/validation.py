@@ -18,7 +18,7 @@ from .dependencies import check_dependencies
 from .names import check_job_name
 from .plugins import check_mpi_master, check_plugins, plugin_warnings
 from .policies import check_policies, policy_warnings
-from .problem import Problem, Severity, denial
+from .problem import Problem, Severity, denial, refused
 from .queues import check_queue
 from .tasks import check_tasks, check_topology, check_totals
 from .volumes import check_claims, check_claims_are_new, check_mounts
@@ -98,7 +98,7 @@ def _problems(job: Job) -> Iterator[Problem]:
         try:
             parse_duration(spec.running_estimate)
         except InvalidDuration as error:
-            yield Problem(field="spec.runningEstimate", value=None, message=str(error), severity=Severity.REFUSED)
+            yield refused("spec.runningEstimate", None, message=str(error))
 
 
 def _warnings(job: Job) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from vcjob.api.job import Job, Volume
 
 from .names import is_dns_subdomain
-from .problem import Problem, Severity
+from .problem import Problem, refused
 from .raw import entries, text
 
 __all__ = ("check_claims", "check_claims_are_new", "check_mounts")
@@ -42,11 +42,10 @@ def check_claims_are_new(volumes: Sequence[Volume]) -> Iterator[Problem]:
     """Yield a problem for the first volume that has a claim and the name of one."""
     for index, volume in enumerate(volumes):
         if volume.volume_claim is not None and volume.volume_claim_name:
-            yield Problem(
-                field=f"spec.volumes[{index}]",
-                value=volume.volume_claim_name,
+            yield refused(
+                f"spec.volumes[{index}]",
+                volume.volume_claim_name,
                 message="conflict: give volumeClaimName for an existing claim or volumeClaim for a new one, not both",
-                severity=Severity.REFUSED,
             )
             return
 
