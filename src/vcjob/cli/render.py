@@ -77,13 +77,17 @@ def render(
 ) -> None:
     """Print every object that the operator would make for the Jobs in FILE (YAML; - for standard input)."""
     # Imported late: these libraries take a moment that `vcjob --help` need not wait for.
+    from vcjob.api.crds import KINDS, core_schemas
+    from vcjob.api.schema import model_schema
     from vcjob.gang.none import NoGang
     from vcjob.gang.volcano import VolcanoGang
     from vcjob.lifecycle.preview import preview_job
 
     gang = VolcanoGang() if gang_scheduler == "volcano" else NoGang(gang_scheduler_name=scheduler_name)
+    (kind,) = (kind for kind in KINDS if kind.plural == "jobs")
+    schema = model_schema(kind.model, core=core_schemas())
     for raw in _read_jobs(file, namespace):
-        revision = _compile(_decode(raw, validate=Validate(validate)))
+        revision = _compile(_decode(raw, schema=schema, validate=Validate(validate)))
         try:
             preview = preview_job(revision, gang=gang)
         except Exception as error:  # a third-party plugin may raise anything
@@ -120,14 +124,11 @@ def _read_jobs(file: Any, namespace: str) -> Iterator[dict[str, Any]]:
         yield {**job, "metadata": metadata}
 
 
-def _decode(raw: dict[str, Any], *, validate: Validate) -> dict[str, Any]:
+def _decode(raw: dict[str, Any], *, schema: dict[str, Any], validate: Validate) -> dict[str, Any]:
     """Return the Job as the API server would read it."""
-    from vcjob.api.crds import KINDS, core_schemas
-    from vcjob.api.schema import model_schema
     from vcjob.api.strict import decode_strictly
 
-    (kind,) = (kind for kind in KINDS if kind.plural == "jobs")
-    decoded = decode_strictly(raw, schema=model_schema(kind.model, core=core_schemas()))
+    decoded = decode_strictly(raw, schema=schema)
     refused = (*(decoded.unknown if validate is Validate.STRICT else ()), *decoded.mistyped)
     if refused:
         raise _refusal(raw, *refused)
@@ -143,7 +144,6 @@ def _compile(raw: dict[str, Any]) -> Any:
     from vcjob.api.base import InvalidObject
     from vcjob.lifecycle.revision import compile_job
 
-    name = raw["metadata"].get("name", "(without a name)")
     stored = default_job(raw)
     if problems := validate_create(stored):
         raise _refusal(raw, *(str(problem) for problem in problems))
@@ -152,12 +152,15 @@ def _compile(raw: dict[str, Any]) -> Any:
     try:
         return compile_job(raw)
     except InvalidObject as error:
-        raise click.ClickException(f"Job {name}: {error}") from error
+        raise click.ClickException(f"Job {_name(raw)}: {error}") from error
 
 
 def _refusal(raw: dict[str, Any], *sentences: str) -> click.ClickException:
-    name = raw["metadata"].get("name", "(without a name)")
-    return click.ClickException("\n  ".join([f"Job {name} would be refused:", *sentences]))
+    return click.ClickException("\n  ".join([f"Job {_name(raw)} would be refused:", *sentences]))
+
+
+def _name(raw: dict[str, Any]) -> str:
+    return str(raw["metadata"].get("name", "(without a name)"))
 
 
 def _print_env(pod: dict[str, Any], wanted: list[Any]) -> None:

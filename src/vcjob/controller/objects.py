@@ -6,7 +6,6 @@ name only, and only when there is a doubt.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +18,7 @@ from vcjob.plugins.base import ObjectRef, WantedObject
 from .jobs import JobRecord
 from .memory import JobMemory, Stored
 from .refusals import Refusal
+from .reports import Slot
 
 __all__ = ("ObjectWriter", "collection_path", "find_difference")
 
@@ -57,7 +57,7 @@ def _at(obj: Any, path: tuple[str, ...]) -> Any:
 class ObjectWriter:
     """Makes and removes the objects of plugins."""
 
-    def __init__(self, api: ApiClient, *, slot: Callable[[JobRecord], AbstractAsyncContextManager[None]]) -> None:
+    def __init__(self, api: ApiClient, *, slot: Callable[[JobRecord], Slot]) -> None:
         self._api = api
         self._slot = slot
 

@@ -6,7 +6,6 @@ The first refusal ends it, because the rest would fare no better.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 import msgspec
@@ -23,17 +22,14 @@ from vcjob.lifecycle.steps import CreatePods, DeletePods
 from .decode import decode_pod, decode_uid, is_gone
 from .jobs import JobRecord
 from .refusals import Refusal, judge
-from .reports import Report, Sink
+from .reports import Report, Sink, Slot
 
-__all__ = ("PodWriter", "Slot", "is_there")
+__all__ = ("PodWriter", "is_there")
 
 log = logging.getLogger(__name__)
 
 _IN_FLIGHT: Final = 64  # Pods of one Job that may be on their way; the limiter decides how many really are
 _AFTER_REFUSAL: Final = 1  # the first try after a refusal is a single Pod, then 2, 4, 8 ...
-
-Slot = AbstractAsyncContextManager[None]
-"""What a write waits for: its turn, and that this process may still write."""
 
 
 class PodWriter:

@@ -1,5 +1,6 @@
-"""What a stage came to, and where the answers to its writes go."""
+"""What the writers of a stage share: what came of it, what each write waits for, and where its answer goes."""
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -7,9 +8,12 @@ from vcjob.plugins.base import Note
 
 from .refusals import Refusal
 
-__all__ = ("Report", "Sink")
+__all__ = ("Report", "Sink", "Slot")
 
 T_contra = TypeVar("T_contra", contravariant=True)
+
+Slot = AbstractAsyncContextManager[None]
+"""What a write waits for: its turn, and that this process may still write."""
 
 
 class Sink(Protocol[T_contra]):

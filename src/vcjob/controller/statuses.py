@@ -45,7 +45,7 @@ class StatusWriter:
         now = self._around.now()
         delays = [made.wake - now] if made.wake is not None else []
         if made.status is not None:
-            wait = self._postpone(record, memory, made, made.status)
+            wait = self._postpone(record, memory, made.status, news=bool(made.events))
             if wait is not None:
                 # What a new phase has to say at once, it has when it is written.
                 delays = [wait, *(delay for delay in delays if delay > 0)]
@@ -58,14 +58,14 @@ class StatusWriter:
         memory.fresh = False
         return max(0.0, min(delays)) if delays else None
 
-    def _postpone(self, record: JobRecord, memory: JobMemory, made: Plan, status: Status) -> float | None:
+    def _postpone(self, record: JobRecord, memory: JobMemory, status: Status, *, news: bool) -> float | None:
         """Return for how many seconds a write can wait; None when it cannot.
 
         Numbers move in bursts (a gang starts, a gang ends), so they are written when they have settled, and at the
         latest some seconds after the first. While the API server is busy, all that is not news waits.
         """
         numbers = _moves_numbers_only(record.status, status)
-        busy = self._around.is_busy() and not made.events and _takes_its_course(record.status, status)
+        busy = self._around.is_busy() and not news and _takes_its_course(record.status, status)
         new = status.write()
         if not (numbers or busy) or new == record.raw_status:
             memory.unwritten = None
@@ -87,14 +87,16 @@ class StatusWriter:
     async def write(self, record: JobRecord, memory: JobMemory, made: Plan) -> bool:
         """Write the plan's status if it says anything new; False when the Job must be looked at afresh."""
         assert made.status is not None
-        first = memory.unwritten if record.status.phase is None and made.status.phase is not Phase.PENDING else None
-        if first is None:
-            return await self._write(record, memory, made, made.status)
-        # Whoever watches a Job's life sees it begin: a first status that gave way goes before other news.
-        await self._write(record, memory, Plan(status=None), Status.read(first))
-        return False
+        begins = record.status.phase is None and made.status.phase is not Phase.PENDING
+        if begins and memory.unwritten is not None:
+            # Whoever watches a Job's life sees it begin: a first status that gave way goes before other news.
+            await self._write(record, memory, Plan(status=Status.read(memory.unwritten)))
+            return False
+        return await self._write(record, memory, made)
 
-    async def _write(self, record: JobRecord, memory: JobMemory, made: Plan, status: Status) -> bool:
+    async def _write(self, record: JobRecord, memory: JobMemory, made: Plan) -> bool:
+        status = made.status
+        assert status is not None
         patch = status_patch(record.raw_status, status.write())
         if not patch:
             return True

@@ -22,7 +22,7 @@ from vcjob.kube.clock import ServerClock, steady
 from vcjob.kube.credentials import Credentials, CredentialsError
 from vcjob.kube.errors import Unauthorized, Unreachable, error_from_response
 from vcjob.kube.lending import Patience
-from vcjob.kube.transport import KEEPALIVE_S, TCP_OPTIONS, Transport
+from vcjob.kube.transport import CONNECT_TIMEOUT_S, KEEPALIVE_S, TCP_OPTIONS, Transport
 
 __all__ = (
     "JSON",
@@ -44,7 +44,6 @@ METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 Body = bytes | Mapping[str, Any] | list[Any]
 """What a request carries: ready JSON, or what msgspec can encode (with `msgspec.Raw` for ready parts)."""
 
-_CONNECT_TIMEOUT_S: Final = 10.0
 _STREAM_BUFFER: Final = 1024 * 1024  # bytes; fewer pauses of the socket while a burst of events is decoded
 
 
@@ -134,7 +133,7 @@ class ApiClient:
                 received = steady()
                 if self._observer is not None:
                     self._observer(verb, path_template(path), code, received - sent)
-            if (date := answer.header(b"date")) is not None:
+            if (date := answer.headers.get(b"date")) is not None:
                 self.clock.observe(date, sent=sent, received=received)
             if code != 401:
                 self.refused = ""
@@ -144,7 +143,7 @@ class ApiClient:
                 refused = True
                 await self.renew_credentials()
                 continue
-            failure = error_from_response(code, answer.body, answer.header(b"retry-after"), verb, path)
+            failure = error_from_response(code, answer.body, answer.headers.get(b"retry-after"), verb, path)
             if code == 401:
                 self.refused = failure.message
             raise failure
@@ -206,7 +205,7 @@ class ApiClient:
         Ends when the server ends it; raises Unreachable when nothing came for `silence_s` seconds or the connection
         broke, and other ApiErrors when the server refused to start. An unfinished last line is dropped.
         """
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S, sock_read=silence_s)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=silence_s)
         try:
             refused = False
             while True:

@@ -1,8 +1,8 @@
 """HTTP/1.1 requests over kept connections: the least that a request costs.
 
 A Job of a thousand Pods is a thousand requests, and most of an operator's processor time; a general HTTP client spends
-three times as much on each. Owns its connections. What it does not do: redirects, cookies, compression, proxies,
-streams of unknown length (watches go over aiohttp).
+three times as much on each. Owns its connections. What it does not do: redirects, cookies, compression, proxies, and
+handing on an answer before it is whole (watches go over aiohttp).
 """
 
 import asyncio
@@ -16,10 +16,10 @@ import httptools
 
 from vcjob.kube.clock import steady
 
-__all__ = ("KEEPALIVE_S", "TCP_OPTIONS", "Answer", "Broken", "Transport", "Unconnected")
+__all__ = ("CONNECT_TIMEOUT_S", "KEEPALIVE_S", "TCP_OPTIONS", "Answer", "Broken", "Transport", "Unconnected")
 
 KEEPALIVE_S: Final = 75.0  # below the 90 s after which the API server closes idle connections
-_CONNECT_TIMEOUT_S: Final = 10.0
+CONNECT_TIMEOUT_S: Final = 10.0
 # A dead peer is noticed within 30 + 3 x 10 s even when no bytes are due.
 TCP_OPTIONS: Final = tuple(
     (level, getattr(socket, name), value)
@@ -45,7 +45,7 @@ class Unconnected(OSError):
 
 
 class Answer:
-    """A complete answer: status, body, and those headers that somebody reads, by lower-case name."""
+    """A complete answer: status, body, and of the headers `date` and `retry-after`, by lower-case name."""
 
     __slots__ = ("body", "headers", "status")
 
@@ -53,10 +53,6 @@ class Answer:
         self.status = status
         self.body = body
         self.headers = headers
-
-    def header(self, name: bytes) -> str | None:
-        """Return a header's value; only `date` and `retry-after` are kept."""
-        return self.headers.get(name)
 
 
 class Transport:
@@ -91,7 +87,7 @@ class Transport:
         params: Mapping[str, str] | None = None,
         body: bytes | None = None,
         content_type: str = "",
-        accept: str = "application/json",
+        accept: str,
         timeout_s: float,
         once: bool = False,
     ) -> Answer:
@@ -159,7 +155,7 @@ class Transport:
 
     async def _connect(self) -> "_Connection":
         try:
-            async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 _, connection = await asyncio.get_running_loop().create_connection(
                     lambda: _Connection(self._all),
                     self._host,

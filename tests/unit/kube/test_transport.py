@@ -9,6 +9,7 @@ import pytest
 
 from vcjob.kube.transport import Broken, Transport, Unconnected
 
+ANY = "*/*"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 CLOSING = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
@@ -63,7 +64,7 @@ async def talking_to(script: Script, *, prefix: str = "") -> AsyncIterator[Trans
 
 
 async def get(transport: Transport, *, once: bool = False, timeout_s: float = 5.0) -> bytes:
-    return (await transport.request("GET", "/x", timeout_s=timeout_s, once=once)).body
+    return (await transport.request("GET", "/x", accept=ANY, timeout_s=timeout_s, once=once)).body
 
 
 async def test_one_connection_serves_many_requests() -> None:
@@ -87,10 +88,10 @@ async def test_a_request_is_what_the_server_expects() -> None:
     async with talking_to(script, prefix="/clusters/a/") as transport:
         transport.authenticate({"Authorization": "Bearer t"})
         await transport.request(
-            "POST", "/x", params={"a b": "c&d"}, body=b"{}", content_type="application/json", timeout_s=5
+            "POST", "/x", params={"a b": "c&d"}, body=b"{}", content_type="application/json", accept=ANY, timeout_s=5
         )
         transport.authenticate({"Authorization": "Bearer u"})
-        await transport.request("DELETE", "/y", timeout_s=5)
+        await transport.request("DELETE", "/y", accept=ANY, timeout_s=5)
     first, second = script.requests
     assert first.startswith(b"POST /clusters/a/x?a+b=c%26d HTTP/1.1\r\nHost: 127.0.0.1:")
     assert b"\r\nAuthorization: Bearer t\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}" in first
@@ -117,7 +118,7 @@ async def test_a_request_is_what_the_server_expects() -> None:
 async def test_an_answer_may_come_in_any_form(answer: bytes, status: int, body: bytes) -> None:
     script = Script(answer)
     async with talking_to(script) as transport:
-        got = await transport.request("GET", "/x", timeout_s=5)
+        got = await transport.request("GET", "/x", accept=ANY, timeout_s=5)
         assert (got.status, got.body) == (status, body)
         assert await get(transport) == b"ok"
 
@@ -132,7 +133,7 @@ async def test_a_large_body_comes_whole() -> None:
 async def test_the_headers_that_somebody_reads_are_kept() -> None:
     script = Script(b"HTTP/1.1 429 Slow\r\nRETRY-AFTER: 3\r\nX-Other: y\r\nContent-Length: 0\r\n\r\n")
     async with talking_to(script) as transport:
-        answer = await transport.request("GET", "/x", timeout_s=5)
+        answer = await transport.request("GET", "/x", accept=ANY, timeout_s=5)
     assert answer.headers == {b"retry-after": "3"}
 
 
@@ -161,11 +162,11 @@ async def hang_up(transport: Transport, script: Script) -> None:
 @pytest.mark.parametrize(
     ("ask", "again"),
     [
-        pytest.param(lambda t: t.request("GET", "/x", timeout_s=5), True, id="GET"),
-        pytest.param(lambda t: t.request("DELETE", "/x", timeout_s=5), True, id="DELETE"),
-        pytest.param(lambda t: t.request("DELETE", "/x", timeout_s=5, once=True), False, id="DELETE once"),
-        pytest.param(lambda t: t.request("POST", "/x", body=b"{}", timeout_s=5), False, id="POST"),
-        pytest.param(lambda t: t.request("PATCH", "/x", body=b"{}", timeout_s=5), False, id="PATCH"),
+        pytest.param(lambda t: t.request("GET", "/x", accept=ANY, timeout_s=5), True, id="GET"),
+        pytest.param(lambda t: t.request("DELETE", "/x", accept=ANY, timeout_s=5), True, id="DELETE"),
+        pytest.param(lambda t: t.request("DELETE", "/x", accept=ANY, timeout_s=5, once=True), False, id="DELETE once"),
+        pytest.param(lambda t: t.request("POST", "/x", accept=ANY, body=b"{}", timeout_s=5), False, id="POST"),
+        pytest.param(lambda t: t.request("PATCH", "/x", accept=ANY, body=b"{}", timeout_s=5), False, id="PATCH"),
     ],
 )
 async def test_only_what_does_no_harm_is_sent_again(ask: Callable[[Transport], object], again: bool) -> None:
