@@ -8,7 +8,6 @@ memory while many Pods that belong to no Job are made and changed.
 import argparse
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 
 from throughput import (
     BATCH,
@@ -16,6 +15,7 @@ from throughput import (
     Players,
     Process,
     count_pods,
+    each,
     make_job,
     new_namespace,
     surroundings,
@@ -23,19 +23,6 @@ from throughput import (
 )
 
 from vcjob.kube.client import ApiClient
-
-_AT_ONCE = 32
-
-
-async def each(count: int, act: Callable[[int], Awaitable[object]]) -> None:
-    """Act on all numbers below `count`, some at a time."""
-    numbers = iter(range(count))
-
-    async def worker() -> None:
-        for number in numbers:
-            await act(number)
-
-    await asyncio.gather(*(worker() for _ in range(_AT_ONCE)))
 
 
 async def written(api: ApiClient) -> int:
@@ -48,7 +35,7 @@ async def measure_rest(api: ApiClient, operator: Process, *, jobs: int, seconds:
     namespace = await new_namespace(api, "rest")
     players = Players(api, namespace)
     players.admit_groups()
-    await each(jobs, lambda n: api.create(f"{BATCH}/namespaces/{namespace}/jobs", make_job(f"j{n}", 1)))
+    await each(jobs, lambda n: api.create(f"{BATCH}/namespaces/{namespace}/jobs", make_job(f"j{n}", 1)), at_once=16)
     while await count_pods(api, namespace) < jobs:  # noqa: ASYNC110 - the server is asked, there is no event
         await asyncio.sleep(1)
     before = await written(api)
@@ -75,8 +62,8 @@ async def measure_foreign(api: ApiClient, operator: Process, *, pods: int) -> No
     path = f"/api/v1/namespaces/{namespace}/pods"
     spec = {"containers": [CONTAINER]}
     cpu, memory, began = operator.cpu_s(), operator.memory_mib("VmRSS"), time.monotonic()
-    await each(pods, lambda n: api.create(path, {"metadata": {"name": f"p{n}"}, "spec": spec}))
-    await each(pods, lambda n: api.merge_patch(f"{path}/p{n}/status", {"status": {"phase": "Running"}}))
+    await each(pods, lambda n: api.create(path, {"metadata": {"name": f"p{n}"}, "spec": spec}), at_once=32)
+    await each(pods, lambda n: api.merge_patch(f"{path}/p{n}/status", {"status": {"phase": "Running"}}), at_once=32)
     took = time.monotonic() - began
     spent, grown = operator.cpu_s() - cpu, operator.memory_mib("VmRSS") - memory
     await api.request("DELETE", path, params={"gracePeriodSeconds": "0"}, timeout_s=300)

@@ -68,19 +68,24 @@ class Process:
         return round(int(found[1]) / 1024, 1) if found else 0.0
 
 
+async def each(count: int, act: Callable[[int], Awaitable[object]], *, at_once: int) -> None:
+    """Act on all numbers below `count`, some at a time."""
+    numbers = iter(range(count))
+
+    async def worker() -> None:
+        for number in numbers:
+            await act(number)
+
+    await asyncio.gather(*(worker() for _ in range(at_once)))
+
+
 async def raw_limit(api: ApiClient, count: int = 1500) -> float:
     """Return how many Pods a second the API server takes from a client that does nothing else."""
     namespace = await new_namespace(api, "raw")
     path = f"/api/v1/namespaces/{namespace}/pods"
     spec = {"restartPolicy": "Never", "schedulerName": "volcano", "containers": [CONTAINER]}
-    numbers = iter(range(count))
-
-    async def worker() -> None:
-        for number in numbers:
-            await api.create(path, {"metadata": {"name": f"raw-{number}"}, "spec": spec})
-
     began = time.monotonic()
-    await asyncio.gather(*(worker() for _ in range(64)))
+    await each(count, lambda n: api.create(path, {"metadata": {"name": f"raw-{n}"}, "spec": spec}), at_once=64)
     return count / (time.monotonic() - began)
 
 
@@ -178,13 +183,7 @@ async def measure(api: ApiClient, operator: Process, shape: str, *, life: bool, 
         players.run_pods()
     await asyncio.sleep(0.5)
     before, cpu, began = await writes(api), operator.cpu_s(), time.monotonic()
-    names = iter(range(jobs))
-
-    async def submit() -> None:
-        for number in names:
-            await api.create(f"{BATCH}/namespaces/{namespace}/jobs", make_job(f"j{number}", pods))
-
-    await asyncio.gather(*(submit() for _ in range(16)))
+    await each(jobs, lambda n: api.create(f"{BATCH}/namespaces/{namespace}/jobs", make_job(f"j{n}", pods)), at_once=16)
     seen, total = 0, jobs * pods
     while seen < total and time.monotonic() - began < timeout_s:
         seen = await count_pods(api, namespace)

@@ -17,10 +17,15 @@ from vcjob.kube.errors import ApiError, Conflict, Forbidden, Invalid, ServerErro
 Story = Callable[[World], Coroutine[Any, Any, None]]
 
 
+def world_with(builder: SnapshotBuilder, *, volcano: bool = False) -> World:
+    """Put the builder's Job into a world where nobody has looked at it yet."""
+    raw = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", **builder.raw, "metadata": {"name": "j"}}
+    return World(default_job(raw), gang=VolcanoGang() if volcano else NoGang(gang_scheduler_name="volcano"))
+
+
 def begin(builder: SnapshotBuilder, story: Story, *, volcano: bool = False) -> World:
     """Put the builder's Job into a world, let it run, and play a story there."""
-    raw = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", **builder.raw, "metadata": {"name": "j"}}
-    world = World(default_job(raw), gang=VolcanoGang() if volcano else NoGang(gang_scheduler_name="volcano"))
+    world = world_with(builder, volcano=volcano)
 
     async def whole(world: World) -> None:
         await world.catch_up(0)
@@ -287,8 +292,7 @@ def test_a_job_of_the_same_name_waits_for_the_pods_of_the_old_one():
 
 
 def test_while_the_server_is_busy_pods_come_first_and_their_numbers_later():
-    raw = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", **two.raw, "metadata": {"name": "j"}}
-    world = World(default_job(raw), gang=NoGang(gang_scheduler_name="volcano"))
+    world = world_with(two)
 
     async def story(world: World) -> None:
         world.get_busy(1)
@@ -330,8 +334,7 @@ def test_numbers_that_give_way_are_written_in_the_end():
 
 
 def test_a_life_begins_with_pending_even_while_the_server_is_busy():
-    raw = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", **two.raw, "metadata": {"name": "j"}}
-    world = World(default_job(raw), gang=NoGang(gang_scheduler_name="volcano"))
+    world = world_with(two)
 
     async def story(world: World) -> None:
         world.get_busy(1)

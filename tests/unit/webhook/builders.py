@@ -3,9 +3,11 @@
 import json
 from typing import Any
 
-__all__ = ("review_body", "review_of_group", "review_of_queue")
+__all__ = ("QUEUES", "review_body", "review_of_group", "review_of_queue")
 
 Raw = dict[str, Any]
+
+QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 
 
 def review_body(

@@ -1,38 +1,16 @@
 """What is known of the Queues, against an API server that is slow, silent, or does not know them."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
-from tests.unit.kube.conftest import write_kubeconfig
 from tests.unit.kube.fake_server import Answer, FakeServer, Slow
+from tests.unit.webhook.builders import QUEUES
 
 from vcjob.admission.problem import Problem
 from vcjob.admission.queue_tree import QueueTree
 from vcjob.admission.queues import check_queue
 from vcjob.kube.client import ApiClient
-from vcjob.kube.credentials import load_credentials
 from vcjob.webhook.queues import Queues
-
-QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[FakeServer]:
-    async with FakeServer() as made:
-        made.put(QUEUES, "", "default", status={"state": "Open"})
-        made.put(QUEUES, "", "family")
-        made.put(QUEUES, "", "child", spec={"parent": "family"})
-        yield made
-
-
-@pytest.fixture
-async def api(server: FakeServer, tmp_path: Path) -> AsyncIterator[ApiClient]:
-    (tmp_path / "token").write_text("t")
-    path = write_kubeconfig(tmp_path / "config", f"server: {server.url}", "tokenFile: token")
-    async with ApiClient(load_credentials(kubeconfig=path, context=None), user_agent="test") as made:
-        yield made
 
 
 @pytest.fixture

@@ -1,19 +1,15 @@
 """The rule behind each route, with a cluster to look things up in. The rules themselves are in tests/unit/admission."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.admission.builders import group, job, queue
-from tests.unit.kube.conftest import write_kubeconfig
 from tests.unit.kube.fake_server import Answer, FakeServer
-from tests.unit.webhook.builders import review_body, review_of_group, review_of_queue
+from tests.unit.webhook.builders import QUEUES, review_body, review_of_group, review_of_queue
 
 from vcjob.admission.defaulting import default_job
 from vcjob.admission.queue_rules import QueuePolicy
 from vcjob.kube.client import ApiClient
-from vcjob.kube.credentials import load_credentials
 from vcjob.webhook.namespaces import Namespaces
 from vcjob.webhook.queues import Queues
 from vcjob.webhook.review import Verdict, read_review
@@ -28,28 +24,9 @@ from vcjob.webhook.routes import (
 )
 from vcjob.webhook.rules import Cluster, make_rules
 
-QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 NAMESPACES = "/api/v1/namespaces"
 
 Raw = dict[str, Any]
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[FakeServer]:
-    async with FakeServer() as made:
-        made.put(QUEUES, "", "default", status={"state": "Open"})
-        made.put(QUEUES, "", "closed", status={"state": "Closed"})
-        made.put(QUEUES, "", "family")
-        made.put(QUEUES, "", "child", spec={"parent": "family"})
-        yield made
-
-
-@pytest.fixture
-async def api(server: FakeServer, tmp_path: Path) -> AsyncIterator[ApiClient]:
-    (tmp_path / "token").write_text("t")
-    path = write_kubeconfig(tmp_path / "config", f"server: {server.url}", "tokenFile: token")
-    async with ApiClient(load_credentials(kubeconfig=path, context=None), user_agent="test") as made:
-        yield made
 
 
 async def decide(api: ApiClient, route: Route, body: bytes, *, check_queues: bool = True) -> Verdict:
