@@ -1,5 +1,6 @@
 """Fixtures of the integration tests: a real control plane, a namespace for each test, and the operator as a process."""
 
+import signal
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -28,6 +29,12 @@ class Standing:
 
     namespace: str
     operator: OperatorProcess
+
+
+def pytest_configure() -> None:
+    """Hear SIGINT again: whoever is started in the background of a script ignores it, and so do its children."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
