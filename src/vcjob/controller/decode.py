@@ -27,6 +27,7 @@ from vcjob.lifecycle.pod import FAILED, PENDING, RUNNING, SUCCEEDED, Exit, Pod
 __all__ = (
     "decode_group",
     "decode_group_event",
+    "decode_identity_event",
     "decode_list_version",
     "decode_pod",
     "decode_pod_event",
@@ -123,6 +124,11 @@ class _Identity(msgspec.Struct):
     metadata: _Meta
 
 
+class _IdentityEvent(msgspec.Struct):
+    type: str
+    object: _Identity
+
+
 class _PodEvent(msgspec.Struct):
     type: str
     object: _Pod
@@ -155,6 +161,7 @@ _decode_pod = msgspec.json.Decoder(_Pod).decode
 _decode_pods = msgspec.json.Decoder(_PodList).decode
 _decode_pod_event = msgspec.json.Decoder(_PodEvent).decode
 _decode_identity = msgspec.json.Decoder(_Identity).decode
+_decode_identity_event = msgspec.json.Decoder(_IdentityEvent).decode
 _decode_group = msgspec.json.Decoder(_Group).decode
 _decode_group_event = msgspec.json.Decoder(_GroupEvent).decode
 
@@ -185,6 +192,13 @@ def decode_pod_event(line: bytes) -> tuple[str, Pod]:
     """Return the type and slim Pod of a watch event."""
     event = _decode_pod_event(line)
     return event.type, _slim_pod(event.object)
+
+
+def decode_identity_event(line: bytes) -> tuple[str, tuple[str, str], str, int]:
+    """Return the type of a watch event, and namespace and name, UID and version of its object, whatever that is."""
+    event = _decode_identity_event(line)
+    meta = event.object.metadata
+    return event.type, (meta.namespace, meta.name), meta.uid, _number(meta.resource_version, 0)
 
 
 def decode_group(body: bytes) -> Group:

@@ -24,13 +24,14 @@ from vcjob.kube.informer import Informer
 from vcjob.kube.lease import NotLeading
 from vcjob.kube.limiter import FairLimiter
 from vcjob.kube.store import Store, T
-from vcjob.lifecycle.pod import Pod
+from vcjob.lifecycle.pod import FAILED, Pod
 
 from .commands import CommandRequest, Commands
-from .decode import decode_group_event, decode_list_version, decode_pod_event, decode_pods
+from .decode import decode_group_event, decode_identity_event, decode_list_version, decode_pod_event, decode_pods
 from .executor import Executor
 from .jobs import JobRecord, make_record
 from .memory import JobMemory
+from .pace import Pace
 from .queue import Key, WorkQueue
 from .reconciler import Reconciler
 from .surroundings import Observer, PassResult
@@ -40,9 +41,6 @@ __all__ = ("Engine",)
 log = logging.getLogger(__name__)
 
 _PARALLEL: Final = 256  # Jobs that are looked at side by side; most of the time they wait for the API server
-_SPACING_MIN_S: Final = 0.02  # between two looks at a Job ...
-_SPACING_PER_POD_S: Final = 50e-6  # ... and more for a large one, so that looking costs a tenth of a core at most
-_SPACING_MAX_S: Final = 0.5
 _LIST_AGAIN_S: Final = 10.0
 _LAST_WORDS_S: Final = 1.5  # for the decisions that Commands asked for, when the work is ended
 _RESYNC_S: Final = 600.0  # every Job is looked at this often, whatever happens; spread over the time
@@ -99,6 +97,7 @@ class Engine:
         self._memories: dict[Key, JobMemory] = {}
         self._commands = Commands(api, assert_leading=assert_leading, tell=observer.event)
         self._failed: dict[Key, int] = {}
+        self._pace = Pace()
         self._giving_way: dict[Key, None] = {}  # Jobs that have something to write which can wait; oldest first
         self._going_on: set[Key] = set()  # those of them whose turn it is
         self._bound: dict[Key, asyncio.Task[None]] = {}  # passes under way that carry out Commands
@@ -187,6 +186,15 @@ class Engine:
             return
         self.jobs.put(make_record(raw, known))
 
+    def knows(self, line: bytes) -> bool:
+        """Return whether a watch event tells of no newer version of a Job than the store has."""
+        try:
+            event, key, uid, version = decode_identity_event(line)
+        except msgspec.MsgspecError:  # a bookmark, an error, or something strange: not ours to judge
+            return False
+        known = self.jobs.get(key)
+        return event in ("ADDED", "MODIFIED") and known is not None and known.uid == uid and version <= known.version
+
     def take_deleted_job(self, raw: dict[str, Any]) -> None:
         """Take the last version of a Job that is gone."""
         self.jobs.deleted(make_record(raw, self.jobs.get((raw["metadata"]["namespace"], raw["metadata"]["name"]))))
@@ -234,9 +242,12 @@ class Engine:
         if self._writing:
             return
         if old is None or new is None or old.signature != new.signature:
-            for pod in (old, new):
-                if pod is not None:
-                    self.queue.add((pod.namespace, pod.job))
+            delay = self._pace.delay(steady()) if _takes_its_course(old, new) else 0.0
+            for job in {(pod.namespace, pod.job) for pod in (old, new) if pod is not None}:
+                if delay:
+                    self.queue.add_after(job, delay)
+                else:
+                    self.queue.add(job)
 
     def _forget_pod(self, pod: Pod) -> None:
         job = (pod.namespace, pod.job)
@@ -402,7 +413,8 @@ class Engine:
             self.pass_seconds += took
             self._observer.pass_ended(result, took)
             # Nothing is remembered of a Job that is gone, and there would be no end to it.
-            self.queue.done(key, spacing_s=self._spacing(key) if key in self.jobs else 0.0)
+            spacing = self._pace.take(steady(), pods=len(self._pods_by_job.get(key, ())))
+            self.queue.done(key, spacing_s=spacing if key in self.jobs else 0.0)
             if again is not None and (key in self.jobs or self._commands.waiting(key)):
                 self.queue.stats.retries += result is PassResult.ERROR
                 self.queue.add_after(key, again)
@@ -434,11 +446,6 @@ class Engine:
         count = self._failed[key] = self._failed.get(key, 0) + 1
         return retry_delay(count - 1, chance=random.random())
 
-    def _spacing(self, key: Key) -> float:
-        """Return how long to leave the Job alone, so that one with many changing Pods does not eat the processor."""
-        pods = len(self._pods_by_job.get(key, ()))
-        return min(_SPACING_MAX_S, max(_SPACING_MIN_S, pods * _SPACING_PER_POD_S))
-
     def _is_current(self, record: JobRecord) -> bool:
         """Return whether the record still tells what the Job wants; its status may have moved on."""
         now = self.jobs.get(record.key)
@@ -452,6 +459,11 @@ class Engine:
         except NotFound:
             return False
         return True
+
+
+def _takes_its_course(old: Pod | None, new: Pod | None) -> bool:
+    """Return whether a Pod has done what was expected of it, so that nobody hurries to hear of it."""
+    return old is not None and new is not None and new.deleted is None and new.phase != FAILED
 
 
 class OwnWrites(Generic[T]):

@@ -21,7 +21,8 @@ from yarl import URL
 from vcjob.kube.clock import ServerClock, steady
 from vcjob.kube.credentials import Credentials, CredentialsError
 from vcjob.kube.errors import Unauthorized, Unreachable, error_from_response
-from vcjob.kube.lending import Patience
+from vcjob.kube.lending import Patience, Sieve
+from vcjob.kube.lines import split_lines
 from vcjob.kube.transport import CONNECT_TIMEOUT_S, KEEPALIVE_S, TCP_OPTIONS, Transport
 
 __all__ = (
@@ -230,7 +231,7 @@ class ApiClient:
                 raise error_from_response(response.status, answer, response.headers.get("Retry-After"), "WATCH", path)
             try:
                 yield []
-                async for lines in _split_lines(response.content):
+                async for lines in split_lines(response.content.iter_any()):
                     yield lines
             finally:
                 response.close()
@@ -239,13 +240,14 @@ class ApiClient:
 
     # Session and credentials
 
-    def lend_session(self) -> aiohttp.ClientSession:
+    def lend_session(self, *, sieve: Sieve | None = None) -> aiohttp.ClientSession:
         """Return a session over the same connections and with the same credentials, for another library.
 
         Closing it leaves this client alone, so it may be given away, for instance in a `kopf.AiohttpSession`. What the
-        server refuses for a while is tried again beneath it, so that its user need not.
+        server refuses for a while is tried again beneath it, so that its user need not. Its watches show only what
+        `sieve` lets through.
         """
-        session = self._patience.lend(self._make_session)
+        session = self._patience.lend(self._make_session, sieve=sieve)
         self._lent.add(session)
         return session
 
@@ -301,24 +303,6 @@ def path_template(path: str) -> str:
     if not rest:
         return path
     return rest[0] if len(rest) < 3 else f"{rest[0]}/{rest[2]}"
-
-
-async def _split_lines(content: aiohttp.StreamReader) -> AsyncGenerator[list[bytes], None]:
-    # The pieces of a long line are kept in a list and joined once: adding to bytes would copy them again and again.
-    pieces: list[bytes] = []
-    async for chunk in content.iter_any():
-        if b"\n" not in chunk:
-            pieces.append(chunk)
-            continue
-        lines = chunk.split(b"\n")
-        if pieces:
-            pieces.append(lines[0])
-            lines[0] = b"".join(pieces)
-            pieces.clear()
-        rest = lines.pop()
-        if rest:
-            pieces.append(rest)
-        yield lines
 
 
 def _make_socket(address: aiohttp.AddrInfoType) -> socket.socket:

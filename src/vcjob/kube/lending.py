@@ -1,23 +1,25 @@
-"""What another library's requests meet on a session that we lend: our patience instead of its own.
+"""What another library's requests meet on a session that we lend: our patience instead of its own, and our sieve.
 
 How often a library tries, what it takes for fatal, and how long it lets itself be put off by a Retry-After decides
 whether a kind is watched or not; so requests that a server refuses for a while are sent again here, with the delays
-that our own watches have, until there is an answer. Only GET is repeated.
+that our own watches have, until there is an answer. Only GET is repeated. And what the lender knows already, such as
+the echo of his own writes in a watch, need not cost the borrower anything.
 """
 
 import asyncio
 import logging
 import random
 import weakref
-from collections.abc import Callable
-from typing import Final
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final, cast
 
 import aiohttp
 
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.clock import steady
+from vcjob.kube.lines import split_lines
 
-__all__ = ("Patience",)
+__all__ = ("Patience", "Sieve")
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +28,11 @@ _BACKOFF_BASE_S: Final = 0.5
 _BACKOFF_CAP_S: Final = 10.0
 _RETRY_AFTER_CAP_S: Final = 30.0
 _WATCH_SPACING_S: Final = 0.5
+_OK: Final = 200
 _GONE: Final = 410
+
+Sieve = Callable[[str, bytes], bool]
+"""Says of a watch's path and one line of it, an event in JSON, whether the borrower is to see it."""
 
 
 class Patience:
@@ -40,12 +46,19 @@ class Patience:
         self._failing: dict[str, str] = {}  # path -> the last failure; a repeated one is logged at debug level
 
     def lend(
-        self, make_session: Callable[[aiohttp.ClientMiddlewareType], aiohttp.ClientSession]
+        self,
+        make_session: Callable[[aiohttp.ClientMiddlewareType], aiohttp.ClientSession],
+        *,
+        sieve: Sieve | None = None,
     ) -> aiohttp.ClientSession:
-        """Return a session that is patient for as long as it is open."""
+        """Return a session that is patient for as long as it is open, and whose watches go through the sieve."""
 
         async def be_patient(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-            return await self._request(request, send, is_closed=lambda: (made := lent()) is None or made.closed)
+            response = await self._request(request, send, is_closed=lambda: (made := lent()) is None or made.closed)
+            if sieve is not None and response.status == _OK and request.url.query.get("watch"):
+                sifted = _Sifted(response.content, path=request.url.path, sieve=sieve)
+                response.content = cast(aiohttp.StreamReader, sifted)
+            return response
 
         session = make_session(be_patient)
         lent = weakref.ref(session)
@@ -110,6 +123,24 @@ class Patience:
         level = logging.DEBUG if self._failing.get(path) == failure else logging.WARNING
         self._failing[path] = failure
         log.log(level, "list or watch failed, will retry", extra={"path": path, "error": failure})
+
+
+class _Sifted:
+    """The lines of a watch without those that the sieve keeps back."""
+
+    def __init__(self, content: aiohttp.StreamReader, *, path: str, sieve: Sieve) -> None:
+        self._content = content
+        self._path = path
+        self._sieve = sieve
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._content, name)
+
+    async def iter_chunked(self, n: int) -> AsyncIterator[bytes]:
+        """Yield whole lines, as they come; `n` limits what is read at once, in bytes."""
+        async for lines in split_lines(self._content.iter_chunked(n)):
+            if kept := [line for line in lines if line and self._sieve(self._path, line)]:
+                yield b"\n".join((*kept, b""))
 
 
 def _delay(attempt: int, asked: str | None) -> float:

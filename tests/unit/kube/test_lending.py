@@ -1,5 +1,7 @@
 """What a server refuses for a while does not reach the borrower of a session."""
 
+import json
+
 import pytest
 from tests.unit.kube.fake_server import Answer, CutAnswer, FakeServer
 
@@ -93,3 +95,30 @@ async def test_patience_ends_with_the_session(api: ApiClient, server: FakeServer
     with pytest.raises(RuntimeError, match="closed"):
         await session.get(server.url + PODS)
     assert server.count("GET", "pods") == 1
+
+
+async def test_a_watch_shows_only_what_the_sieve_lets_through(api: ApiClient, server: FakeServer):
+    asked: list[str] = []
+
+    def is_news(path: str, line: bytes) -> bool:
+        asked.append(path)
+        return json.loads(line)["object"]["metadata"]["name"] != "ours"
+
+    for name in ("a", "ours", "b"):
+        server.put(PODS, "ns", name, text="ä" * 100_000)
+    session = api.lend_session(sieve=is_news)
+    params = {"watch": "true", "resourceVersion": "100"}
+    seen = []
+    async with session.get(server.url + PODS, params=params) as response:
+        async for chunk in response.content.iter_chunked(1000):
+            seen += [json.loads(line)["object"]["metadata"]["name"] for line in chunk.splitlines()]
+            if len(seen) == 2:
+                break
+    assert seen == ["a", "b"]
+    assert set(asked) == {PODS}
+
+
+async def test_a_list_does_not_go_through_the_sieve(api: ApiClient, server: FakeServer):
+    server.put(PODS, "ns", "a")
+    async with api.lend_session(sieve=lambda path, line: False).get(server.url + PODS) as response:
+        assert len((await response.json())["items"]) == 1
