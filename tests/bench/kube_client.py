@@ -27,10 +27,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from vcjob.controller.decode_pods import decode_pod_message
 from vcjob.kube.client import METADATA_ONLY, ApiClient
 from vcjob.kube.credentials import load_credentials
+from vcjob.kube.forms import ProtobufForm
 from vcjob.kube.informer import Informer
 from vcjob.kube.limiter import FairLimiter
+from vcjob.kube.protobuf import PROTOBUF
+from vcjob.lifecycle.pod import Pod
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.unit.controller.binary import pod_list, pod_message, watch_frame, wrap
 
 PODS = 5000
 IN_FLIGHT = 32
@@ -72,77 +79,10 @@ def pod(index: int, version: int, phase: str = "Running") -> dict[str, object]:
     }  # fmt: skip
 
 
-# The store's item: what a controller needs of a Pod, decoded in one pass.
-
-
-class _Owner(msgspec.Struct, gc=False):
-    uid: str
-
-
-class _Meta(msgspec.Struct, gc=False, rename="camel"):
-    name: str
-    namespace: str
-    uid: str
-    resource_version: str
-    labels: dict[str, str] = {}
-    owner_references: list[_Owner] = []
-    deletion_timestamp: str | None = None
-
-
-class _State(msgspec.Struct, gc=False):
-    terminated: dict[str, object] | None = None
-
-
-class _ContainerStatus(msgspec.Struct, gc=False):
-    name: str
-    state: _State
-
-
-class _PodStatus(msgspec.Struct, gc=False, rename="camel"):
-    phase: str = "Pending"
-    container_statuses: list[_ContainerStatus] = []
-
-
-class _Pod(msgspec.Struct, gc=False):
-    metadata: _Meta
-    status: _PodStatus
-
-
-class _Event(msgspec.Struct, gc=False):
-    type: str
-    object: _Pod
-
-
-class SlimPod(msgspec.Struct, gc=False, frozen=True):
-    key: tuple[str, str]
-    uid: str
-    version: int
-    job: str | None
-    phase: str
-
-
-_decode_event = msgspec.json.Decoder(_Event).decode
-
-
-def decode_pod(line: bytes) -> tuple[str, SlimPod]:
-    event = _decode_event(line)
-    raw = event.object
-    meta = raw.metadata
-    return event.type, SlimPod(
-        (sys.intern(meta.namespace), meta.name),
-        meta.uid,
-        int(meta.resource_version),
-        meta.labels.get("volcano.sh/job-name"),
-        sys.intern(raw.status.phase),
-    )
-
-
 # The server: one protocol, ready bytes.
 
 
 class _Server(asyncio.Protocol):
-    events = 0
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop does not inherit from it
         self._buffer = b""
@@ -170,8 +110,10 @@ class _Server(asyncio.Protocol):
                 self._task = asyncio.ensure_future(self._stream())
             elif head.startswith(b"GET"):
                 self._answer(LISTING)
+            elif b"PartialObjectMetadata" in head:
+                self._answer(METADATA)
             else:
-                self._answer(METADATA if b"PartialObjectMetadata" in head else CREATED)
+                self._answer(BINARY if PROTOBUF.encode() in head else CREATED)
 
     def _answer(self, body: bytes) -> None:
         head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\n"
@@ -181,23 +123,33 @@ class _Server(asyncio.Protocol):
         self._transport.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
         )
-        for number in range(self.events):
-            line = b'{"type":"MODIFIED","object":%b}\n' % msgspec.json.encode(pod(number % PODS, 10_000 + number))
-            self._transport.write(b"%x\r\n%b\r\n" % (len(line), line))
+        for frame in EVENTS:
+            self._transport.write(b"%x\r\n%b\r\n" % (len(frame), frame))
             if not self._writable.is_set():
                 await self._writable.wait()
 
 
 CREATED = msgspec.json.encode(pod(1, 1))
 METADATA = msgspec.json.encode({"metadata": pod(1, 1)["metadata"]})
-LISTING = b""
+BINARY = LISTING = b""
+EVENTS: list[bytes] = []
+
+
+def binary(index: int, version: int) -> bytes:
+    """Return the message of a Pod with two kilobytes of what nobody reads: field 100."""
+    return pod_message(pod(index, version)) + b"\xa2\x06\xd0\x0f" + bytes(2000)
+
+
+def frame_of(number: int) -> bytes:
+    event = watch_frame("MODIFIED", wrap("Pod", binary(number % PODS, 10_000 + number)))
+    return len(event).to_bytes(4) + event
 
 
 async def serve(folder: Path, events: int) -> None:
-    global LISTING  # noqa: PLW0603 - a script's constant that only the server process pays for
-    items = [pod(index, index + 1) for index in range(PODS)]
-    LISTING = msgspec.json.encode({"kind": "PodList", "metadata": {"resourceVersion": "9000"}, "items": items})
-    _Server.events = events
+    global BINARY, LISTING  # noqa: PLW0603 - a script's constants that only the server process pays for
+    BINARY = wrap("Pod", binary(1, 1))
+    LISTING = pod_list([binary(index, index + 1) for index in range(PODS)], version=9000)
+    EVENTS.extend(frame_of(number) for number in range(events))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "tls.pem")
     loop = asyncio.get_running_loop()
@@ -271,7 +223,7 @@ async def follow(kubeconfig: Path, number: int) -> tuple[float, float]:
     done = asyncio.Event()
     seen = 0
 
-    def on_change(key: tuple[str, str], old: SlimPod | None, new: SlimPod | None) -> None:
+    def on_change(key: tuple[str, str], old: Pod | None, new: Pod | None) -> None:
         nonlocal seen
         seen += 1
         if seen == PODS + number:
@@ -279,7 +231,7 @@ async def follow(kubeconfig: Path, number: int) -> tuple[float, float]:
 
     async with ApiClient(credentials, user_agent="bench") as api:
         began = time.process_time()
-        informer = Informer(api, "/api/v1/pods", decode=decode_pod, on_change=on_change)
+        informer = Informer(api, "/api/v1/pods", form=ProtobufForm(decode_pod_message), on_change=on_change)
         task = asyncio.create_task(informer.run())
         await informer.synced.wait()
         listed = time.process_time()
@@ -349,6 +301,7 @@ def main() -> None:
             measure("create a Pod, plain", runs, lambda: creates(http, requests, None))
             measure("create a Pod, TLS", runs, lambda: creates(https, requests, None))
             measure("create a Pod, TLS, metadata back", runs, lambda: creates(https, requests, METADATA_ONLY))
+            measure("create a Pod, TLS, protobuf back", runs, lambda: creates(https, requests, PROTOBUF))
             for what, config in (("plain", http), ("TLS", https)):
                 pairs = []
                 for _ in range(runs):

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from google.protobuf.json_format import ParseDict
 from throughput import make_job
 
 from vcjob.api.job import Phase
-from vcjob.controller.decode import decode_pod
+from vcjob.controller.decode_pods import POD_MESSAGES, decode_pod_message
 from vcjob.gang.none import NoGang
 from vcjob.lifecycle.census import Member
 from vcjob.lifecycle.plan import plan
@@ -38,7 +39,9 @@ def running_job(pods: int) -> tuple[dict[str, Any], Snapshot]:
     for index in range(pods):
         manifest = dict(renderer.render(Member(task="t0", index=index)).manifest)
         manifest["metadata"] = {**manifest["metadata"], "uid": f"u{index}", "resourceVersion": "1"}
-        pod = decode_pod(msgspec.json.encode({**manifest, "status": {"phase": "Running"}}))
+        raw_pod = msgspec.json.decode(msgspec.json.encode({**manifest, "status": {"phase": "Running"}}))
+        message = ParseDict(raw_pod, POD_MESSAGES["Pod"](), ignore_unknown_fields=True)
+        pod = decode_pod_message(message.SerializeToString())
         found[pod.name] = pod
     status = Status(phase=Phase.RUNNING, min_available=pods, running=pods)
     return raw, Snapshot(revision=revision, status=status, pods=found, gang=GANG, now=NOW, created=NOW)

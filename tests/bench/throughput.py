@@ -195,12 +195,12 @@ async def measure(api: ApiClient, operator: Process, shape: str, *, life: bool, 
     await asyncio.sleep(2)
     spent, after = operator.cpu_s() - cpu, await writes(api)
     players.stop()
-    patches = after.get("PATCH jobs/status", 0) - before.get("PATCH jobs/status", 0)
+    updates = after.get("PUT jobs/status", 0) - before.get("PUT jobs/status", 0)
     figures |= {
         "pods_per_s": round(seen / seconds, 1),
         "cpu_per_1000": round(spent / max(seen, 1) * 1000, 2),
         "peak_mib": operator.memory_mib("VmHWM"),
-        "status_writes_per_job": round(patches / jobs, 1),
+        "status_writes_per_job": round(updates / jobs, 1),
     }
     return figures
 

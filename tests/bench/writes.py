@@ -9,19 +9,24 @@ import argparse
 import asyncio
 import re
 import statistics
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 from throughput import BATCH, CONTAINER, GROUPS, Process, each, make_job, new_namespace, surroundings
 
+from vcjob.api.names import LABEL_JOB_NAME
 from vcjob.gang.none import NoGang
-from vcjob.kube.client import ApiClient
+from vcjob.kube.client import JSON, ApiClient
+from vcjob.kube.protobuf import PROTOBUF, PROTOBUF_WATCH
 from vcjob.lifecycle.census import Member
 from vcjob.lifecycle.render import PodRenderer
 from vcjob.lifecycle.revision import compile_job
 
 Write = Callable[[int], Awaitable[object]]
+
+WATCHED = {"the same, watched in JSON": JSON, "the same, watched in protobuf": PROTOBUF_WATCH}
 
 
 def our_pod() -> dict[str, Any]:
@@ -50,28 +55,56 @@ def kinds_of_write(api: ApiClient, namespace: str) -> dict[str, Write]:
     policy = {**peers, "ingress": [{"from": [peers]}], "policyTypes": ["Ingress"]}
     group = {"minMember": 1, "queue": "default", "minResources": {"cpu": "10m", "memory": "16Mi", "count/pods": "1"}}
 
-    def create(path: str, prefix: str, **fields: Any) -> Write:
+    def create(path: str, prefix: str, *, accept: str | None = None, **fields: Any) -> Write:
         def write(number: int) -> Awaitable[object]:
             metadata = {**fields.get("metadata", {"ownerReferences": owners}), "name": f"{prefix}{number}"}
-            return api.create(path, {**fields, "metadata": metadata})
+            return api.create(path, {**fields, "metadata": metadata}, accept=accept)
 
         return write
 
-    def patch(path: str, prefix: str, suffix: str, **status: Any) -> Write:
-        return lambda number: api.merge_patch(f"{path}/{prefix}{number}{suffix}", {"status": status})
+    made: dict[int, Any] = {}
 
+    async def create_job(number: int) -> None:
+        made[number] = msgspec.json.decode(await api.create(jobs, make_job(f"j{number}", 1)))
+
+    def put_status(number: int) -> Awaitable[object]:
+        status = {"state": {"phase": "Pending"}, "minAvailable": 1, "pending": 1}
+        head = {key: made[number][key] for key in ("apiVersion", "kind", "metadata")}
+        return api.put(f"{jobs}/j{number}/status", {**head, "status": status})
+
+    inqueue = {"status": {"phase": "Inqueue"}}
     kind = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
     return {
         "a bare Pod": create(f"{core}/pods", "bare", metadata={}, spec=bare),
-        "a Pod as ours are": create(f"{core}/pods", "pod", **pod),
+        "a Pod as ours are": create(f"{core}/pods", "pod", accept=PROTOBUF, **pod),
+        **{what: create(f"{core}/pods", f"w{n}-", accept=PROTOBUF, **pod) for n, what in enumerate(WATCHED)},
         "ConfigMap": create(f"{core}/configmaps", "c", data={"t0.host": "j-t0-0.j"}),
         "Service": create(f"{core}/services", "s", spec={"clusterIP": "None", "selector": {"a": "b"}}),
         "NetworkPolicy": create(policies, "n", spec=policy),
         "PodGroup": create(groups, "g", **kind, spec=group),
-        "admission of a PodGroup": patch(groups, "g", "", phase="Inqueue"),
-        "Job": lambda number: api.create(jobs, make_job(f"j{number}", 1)),
-        "status of a Job": patch(jobs, "j", "/status", state={"phase": "Pending"}, minAvailable=1, pending=1),
+        "admission of a PodGroup": lambda number: api.merge_patch(f"{groups}/g{number}", inqueue),
+        "Job": create_job,
+        "status of a Job": put_status,
     }
+
+
+@asynccontextmanager
+async def watching(api: ApiClient, accept: str | None) -> AsyncIterator[None]:
+    """Have a watcher of all Pods meanwhile, in the given form, who does not look at what he is told."""
+    if accept is None:
+        yield
+        return
+    begun = asyncio.Event()
+
+    async def watch() -> None:
+        async for _ in api.stream("/api/v1/pods", {"watch": "1", "labelSelector": LABEL_JOB_NAME}, accept=accept):
+            begun.set()
+
+    task = asyncio.create_task(watch())
+    await begun.wait()
+    yield
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def main() -> None:
@@ -90,11 +123,12 @@ async def main() -> None:
             await each(given.count, write, at_once=64)
         for _ in range(given.runs):
             for what, write in kinds_of_write(api, await new_namespace(api, "writes")).items():
-                before = server.cpu_s()
-                await each(given.count, write, at_once=64)
-                spent.setdefault(what, []).append((server.cpu_s() - before) / given.count * 1000)
+                async with watching(api, WATCHED.get(what)):
+                    before = server.cpu_s()
+                    await each(given.count, write, at_once=64)
+                    spent.setdefault(what, []).append((server.cpu_s() - before) / given.count * 1000)
     for what, costs in spent.items():
-        print(f"{what:<26} {statistics.median(costs):5.2f} ms  ({min(costs):.2f}-{max(costs):.2f})")
+        print(f"{what:<30} {statistics.median(costs):5.2f} ms  ({min(costs):.2f}-{max(costs):.2f})")
 
 
 if __name__ == "__main__":

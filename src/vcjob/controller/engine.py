@@ -20,14 +20,17 @@ from vcjob.kube.backoff import retry_delay
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.errors import ApiError, NotFound
+from vcjob.kube.forms import JsonForm, ProtobufForm
 from vcjob.kube.informer import Informer
 from vcjob.kube.lease import NotLeading
 from vcjob.kube.limiter import FairLimiter
+from vcjob.kube.protobuf import PROTOBUF
 from vcjob.kube.store import Store, T
 from vcjob.lifecycle.pod import FAILED, Pod
 
 from .commands import CommandRequest, Commands
-from .decode import decode_group_event, decode_identity_event, decode_list_version, decode_pod_event, decode_pods
+from .decode import decode_group_event, decode_identity_event
+from .decode_pods import decode_pod_message, decode_pods
 from .executor import Executor
 from .jobs import JobRecord, make_record
 from .memory import JobMemory
@@ -66,7 +69,7 @@ class Engine:
         self.pods = Informer(
             api,
             "/api/v1/pods",
-            decode=decode_pod_event,
+            form=ProtobufForm(decode_pod_message),
             on_change=self._pod_changed,
             params={"labelSelector": LABEL_JOB_NAME},
             namespaces=namespaces,
@@ -76,7 +79,7 @@ class Engine:
             self.groups = Informer(
                 api,
                 f"/apis/{SCHEDULING_GROUP}/v1beta1/podgroups",
-                decode=decode_group_event,
+                form=JsonForm(decode_group_event),
                 on_change=self._group_changed,
                 namespaces=namespaces,
             )
@@ -140,8 +143,8 @@ class Engine:
     async def read_pods(self, record: JobRecord) -> None:
         """Read the Job's Pods anew, because its status and what the watch has shown do not go together."""
         path = f"/api/v1/namespaces/{record.namespace}/pods"
-        answer = await self._api.get(path, params={"labelSelector": f"{LABEL_JOB_NAME}={record.name}"})
-        listed, version = decode_pods(answer), decode_list_version(answer)
+        selector = {"labelSelector": f"{LABEL_JOB_NAME}={record.name}"}
+        version, listed = decode_pods(await self._api.get(path, params=selector, accept=PROTOBUF))
         present = {pod.uid for pod in listed}
         with _Writing(self):
             for pod in [*self.pods_of(record).values()]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vcjob.api.names import SCHEDULING_GROUP
+from vcjob.api.names import BATCH_API_VERSION, JOB_KIND, SCHEDULING_GROUP
 from vcjob.gang.base import Gang, Group
 from vcjob.kube.client import ApiClient
 from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -88,11 +88,21 @@ class Executor:
             total.add(report)
         return total
 
-    async def write_status(self, record: JobRecord, patch: dict[str, Any]) -> dict[str, Any]:
-        """Write the status by a merge patch that fails when the Job has changed; return the Job. Raises ApiError."""
-        body = {"metadata": {"resourceVersion": str(record.version), "uid": record.uid}, "status": patch}
+    async def write_status(self, record: JobRecord, status: dict[str, Any]) -> dict[str, Any]:
+        """Replace the status, unless the Job has changed; return the Job. Raises ApiError.
+
+        Of what is put to a status subresource the server takes nothing but the status (an API convention), and it need
+        not make the new object of the old one and a patch first.
+        """
+        meta = {"name": record.name, "namespace": record.namespace, "uid": record.uid}
+        body = {
+            "apiVersion": BATCH_API_VERSION,
+            "kind": JOB_KIND,
+            "metadata": {**meta, "resourceVersion": str(record.version)},
+            "status": status,
+        }
         async with self._slot(record):
-            answer = await self._api.merge_patch(f"{record.path}/status", body)
+            answer = await self._api.put(f"{record.path}/status", body, once=True)
         job: dict[str, Any] = msgspec.json.decode(answer)
         return job
 

@@ -14,12 +14,14 @@ from vcjob.api.names import ANNOTATION_OUT_OF_SYNC, LABEL_JOB_NAME
 from vcjob.gang.base import Gang
 from vcjob.kube.client import ApiClient
 from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from vcjob.kube.protobuf import PROTOBUF
 from vcjob.lifecycle.census import Member
 from vcjob.lifecycle.pod import Pod
 from vcjob.lifecycle.render import PodRenderer
 from vcjob.lifecycle.steps import CreatePods, DeletePods
 
-from .decode import decode_pod, decode_uid, is_gone
+from .decode import decode_uid, is_gone
+from .decode_pods import decode_pod
 from .jobs import JobRecord
 from .refusals import Refusal, judge
 from .reports import Report, Sink, Slot
@@ -75,7 +77,7 @@ class PodWriter:
             report.notes += rendered.notes
             try:
                 async with self._slot(record):
-                    answer = await self._api.create(path, self._encode(rendered.manifest))
+                    answer = await self._api.create(path, self._encode(rendered.manifest), accept=PROTOBUF)
                 self._store.put(decode_pod(answer))
                 report.created += 1
             except AlreadyExists:
@@ -88,7 +90,7 @@ class PodWriter:
         """A Pod of the wanted name is there: ours that the watch has not shown yet, or somebody else's."""
         try:
             async with self._slot(record):
-                pod = decode_pod(await self._api.get(path))
+                pod = decode_pod(await self._api.get(path, accept=PROTOBUF))
         except NotFound as error:  # gone in between: the next plan makes it
             report.refusals.append(Refusal(reason="Conflict", message=error.message, transient=True, conflict=True))
             return
@@ -118,11 +120,12 @@ class PodWriter:
                 if step.mark and not pod.ours:
                     mark = {"metadata": {"uid": pod.uid, "annotations": {ANNOTATION_OUT_OF_SYNC: "true"}}}
                     async with self._slot(record):
-                        self._store.put(decode_pod(await self._api.merge_patch(path, mark)))
+                        answer = await self._api.merge_patch(path, mark, accept=PROTOBUF)
+                    self._store.put(decode_pod(answer))
                 if pod.deleted is not None:
                     return
                 async with self._slot(record):
-                    answer = await self._api.delete(path, uid=pod.uid)
+                    answer = await self._api.delete(path, uid=pod.uid, accept=PROTOBUF)
             except NotFound:
                 self._store.remove(pod.key, uid=pod.uid)
                 return

@@ -6,7 +6,7 @@ at once; what only moves numbers waits until they stand still, and gives way whi
 
 import asyncio
 import logging
-from typing import Any, Final
+from typing import Final
 
 from vcjob.api.job import Phase
 from vcjob.kube.errors import ApiError, Conflict, NotFound, may_have_happened
@@ -21,7 +21,7 @@ from .memory import JobMemory
 from .refusals import judge
 from .surroundings import Observer, Surroundings
 
-__all__ = ("StatusWriter", "status_patch")
+__all__ = ("StatusWriter",)
 
 log = logging.getLogger(__name__)
 
@@ -97,11 +97,11 @@ class StatusWriter:
     async def _write(self, record: JobRecord, memory: JobMemory, made: Plan) -> bool:
         status = made.status
         assert status is not None
-        patch = status_patch(record.raw_status, status.write())
-        if not patch:
+        new = status.write()
+        if new == record.raw_status:
             return True
         try:
-            raw = await self._executor.write_status(record, patch)
+            raw = await self._executor.write_status(record, new)
         except NotFound:
             self._around.drop_job(record)
             return False
@@ -127,7 +127,7 @@ class StatusWriter:
 
     def settle(self, record: JobRecord, memory: JobMemory, doubt: Doubt) -> bool:
         """Take a status write for done when the Job says so; False when it has not happened (yet)."""
-        if status_patch(record.raw_status, doubt.status.write()):
+        if record.raw_status != doubt.status.write():
             return False
         memory.doubt = None
         if doubt.by_command:
@@ -183,14 +183,3 @@ def _moves_numbers_only(old: Status, new: Status) -> bool:
         old.min_available,
         dict(old.controlled),
     )
-
-
-def status_patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON merge patch from one status to another; empty when they are equal."""
-    patch: dict[str, Any] = dict.fromkeys(old.keys() - new.keys())
-    for key, value in new.items():
-        known = old.get(key)
-        if value == known:
-            continue
-        patch[key] = status_patch(known, value) if isinstance(value, dict) and isinstance(known, dict) else value
-    return patch

@@ -22,7 +22,7 @@ from vcjob.kube.clock import ServerClock, steady
 from vcjob.kube.credentials import Credentials, CredentialsError
 from vcjob.kube.errors import Unauthorized, Unreachable, error_from_response
 from vcjob.kube.lending import Patience, Sieve
-from vcjob.kube.lines import split_lines
+from vcjob.kube.pieces import Split, split_lines
 from vcjob.kube.transport import CONNECT_TIMEOUT_S, KEEPALIVE_S, TCP_OPTIONS, Transport
 
 __all__ = (
@@ -149,21 +149,31 @@ class ApiClient:
                 self.refused = failure.message
             raise failure
 
-    async def get(self, path: str, *, params: Mapping[str, str] | None = None, timeout_s: float = 30.0) -> bytes:
+    async def get(
+        self,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        accept: str | None = None,
+        timeout_s: float = 30.0,
+    ) -> bytes:
         """Return the object or list at `path`."""
-        return await self.request("GET", path, params=params, timeout_s=timeout_s)
+        return await self.request("GET", path, params=params, accept=accept, timeout_s=timeout_s)
 
     async def create(self, path: str, body: Body, *, accept: str | None = None) -> bytes:
         """POST to the collection at `path`; return the object as stored (or as `accept` asks)."""
         return await self.request("POST", path, body=body, accept=accept)
 
-    async def put(self, path: str, body: Body) -> bytes:
-        """Replace the object at `path`; with a resourceVersion in it, only if nobody changed it since."""
-        return await self.request("PUT", path, body=body)
+    async def put(self, path: str, body: Body, *, once: bool = False) -> bytes:
+        """Replace the object at `path`; with a resourceVersion in it, only if nobody changed it since.
 
-    async def merge_patch(self, path: str, body: Body) -> bytes:
+        `once` is for those to whom it matters who changed it: Conflict then means that it was not this call.
+        """
+        return await self.request("PUT", path, body=body, once=once)
+
+    async def merge_patch(self, path: str, body: Body, *, accept: str | None = None) -> bytes:
         """Change the object at `path` by a JSON merge patch (RFC 7386)."""
-        return await self.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+        return await self.request("PATCH", path, body=body, content_type=MERGE_PATCH, accept=accept)
 
     async def json_patch(self, path: str, body: Body) -> bytes:
         """Change the object at `path` by a JSON patch (RFC 6902)."""
@@ -177,6 +187,7 @@ class ApiClient:
         resource_version: str | None = None,
         grace_period_s: int | None = None,
         propagation: str | None = None,
+        accept: str | None = None,
         once: bool = False,
     ) -> bytes:
         """Delete the object at `path`; with `uid` and `resource_version` only if it is that very one (else Conflict).
@@ -194,17 +205,23 @@ class ApiClient:
             options["gracePeriodSeconds"] = grace_period_s
         if propagation is not None:
             options["propagationPolicy"] = propagation
-        return await self.request("DELETE", path, body=options, once=once)
+        return await self.request("DELETE", path, body=options, accept=accept, once=once)
 
     # Streams
 
     async def stream(
-        self, path: str, params: Mapping[str, str], *, silence_s: float = 75.0
+        self,
+        path: str,
+        params: Mapping[str, str],
+        *,
+        split: Split = split_lines,
+        accept: str = JSON,
+        silence_s: float = 75.0,
     ) -> AsyncGenerator[list[bytes], None]:
-        """Yield the complete lines of an endless answer, as many at once as have come; none when it begins.
+        """Yield the pieces of an endless answer, lines say, as many at once as are complete; none when it begins.
 
         Ends when the server ends it; raises Unreachable when nothing came for `silence_s` seconds or the connection
-        broke, and other ApiErrors when the server refused to start. An unfinished last line is dropped.
+        broke, and other ApiErrors when the server refused to start. An unfinished last piece is dropped.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=silence_s)
         try:
@@ -215,6 +232,7 @@ class ApiClient:
                 response = await self._session.request(
                     "GET",
                     URL(self.credentials.server + path, encoded=True).with_query(params),
+                    headers={"Accept": accept},
                     timeout=timeout,
                     allow_redirects=False,
                     read_bufsize=_STREAM_BUFFER,
@@ -231,8 +249,8 @@ class ApiClient:
                 raise error_from_response(response.status, answer, response.headers.get("Retry-After"), "WATCH", path)
             try:
                 yield []
-                async for lines in split_lines(response.content.iter_any()):
-                    yield lines
+                async for pieces in split(response.content.iter_any()):
+                    yield pieces
             finally:
                 response.close()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:

@@ -22,6 +22,8 @@ rules of today, not about the object for ever. Servers send 400 and 422 for it a
 
 import msgspec
 
+from vcjob.kube.protobuf import DecodeError, Status, is_protobuf, unwrap
+
 __all__ = (
     "AlreadyExists",
     "ApiError",
@@ -142,7 +144,7 @@ class _Status(msgspec.Struct, gc=False):
     details: _Details | None = None
 
 
-_decode_status = msgspec.json.Decoder(_Status).decode
+_decode_json = msgspec.json.Decoder(_Status).decode
 
 _BY_CODE: dict[int, type[ApiError]] = {
     400: Invalid,
@@ -163,8 +165,8 @@ _MESSAGE_MAX = 4096  # characters; a proxy may answer with a page of HTML
 def error_from_response(status: int, body: bytes, retry_after: str | None, verb: str, path: str) -> ApiError:
     """Return the error that an answer of HTTP `status` means; `retry_after` is the header's text."""
     try:
-        answer = _decode_status(body)
-    except msgspec.MsgspecError:
+        answer = _decode_protobuf(body) if is_protobuf(body) else _decode_json(body)
+    except (msgspec.MsgspecError, DecodeError):
         answer = _Status(message=body[:_MESSAGE_MAX].decode(errors="replace").strip())
     message = (answer.message or f"HTTP {status}")[:_MESSAGE_MAX]
     reason = answer.reason or ""
@@ -177,6 +179,15 @@ def error_from_response(status: int, body: bytes, retry_after: str | None, verb:
     if isinstance(error, Transient):
         error.retry_after = _seconds(retry_after, details)
     return error
+
+
+def _decode_protobuf(body: bytes) -> _Status:
+    told = Status.FromString(unwrap(body)[1])
+    details = _Details(
+        causes=[_Cause(reason=cause.reason) for cause in told.details.causes],
+        retry_seconds=told.details.retry_after_seconds or None,  # a number that is not there is a zero
+    )
+    return _Status(message=told.message, reason=told.reason, details=details)
 
 
 def _error_class(status: int, *, reason: str, message: str) -> type[ApiError]:

@@ -4,7 +4,8 @@ Lists a kind, then watches it from the list's version; a broken, silent or too o
 growing delays while the server is not well. Nothing is lost on the way: what vanished while nobody watched is deleted
 from the store after the next list, with the same call to the listener as for a seen deletion.
 
-    informer = Informer(api, "/api/v1/pods", decode=decode_pod, on_change=enqueue, params={"labelSelector": "..."})
+    form = ProtobufForm(decode_pod)
+    informer = Informer(api, "/api/v1/pods", form=form, on_change=enqueue, params={"labelSelector": "..."})
     task = asyncio.create_task(informer.run())
     await informer.synced.wait()
 """
@@ -12,26 +13,22 @@ from the store after the next list, with the same call to the listener as for a 
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Final, Generic
 
-import msgspec
-
 from vcjob.kube.backoff import retry_delay
-from vcjob.kube.client import ApiClient
+from vcjob.kube.client import JSON, ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.errors import ApiError, Gone, NotFound, ServerError, Transient, error_from_response
+from vcjob.kube.forms import Bookmark, Failure, Form, Unreadable
 from vcjob.kube.store import OnChange, Store, T
 
-__all__ = ("Decode", "Informer", "InformerStats")
+__all__ = ("Informer", "InformerStats")
 
 log = logging.getLogger(__name__)
-
-Decode = Callable[[bytes], tuple[str, T]]
-"""From the line of an ADDED, MODIFIED or DELETED event to its type and object. May raise on anything else."""
 
 _LIST_TIMEOUT_S: Final = 60.0
 _WATCH_S: Final = (40.0, 50.0)  # how long one watch may last; spread, so that replicas do not come back together
@@ -40,7 +37,6 @@ _SLICE_S: Final = 0.002  # of decoding, then others have their turn
 _BACKOFF_BASE_S: Final = 0.5
 _BACKOFF_CAP_S: Final = 30.0
 _HEALTHY_AFTER_S: Final = 10.0  # a watch that lasted as long ends the back-off
-_CONTROL: Final = (b'{"type":"BOOKMARK"', b'{"type":"ERROR"')
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,34 +52,6 @@ class InformerStats:
     undecodable: int = 0
 
 
-class _ListMeta(msgspec.Struct, gc=False):
-    version: str = msgspec.field(name="resourceVersion", default="0")
-
-
-class _List(msgspec.Struct):
-    metadata: _ListMeta
-    items: list[msgspec.Raw] | None = None
-
-
-class _Envelope(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
-
-
-class _Bookmark(msgspec.Struct, gc=False):
-    metadata: _ListMeta
-
-
-class _ErrorStatus(msgspec.Struct, gc=False):
-    code: int = 0
-
-
-_decode_list = msgspec.json.Decoder(_List).decode
-_decode_envelope = msgspec.json.Decoder(_Envelope).decode
-_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
-_decode_error = msgspec.json.Decoder(_ErrorStatus).decode
-
-
 class Informer(Generic[T]):
     """One kind, in the whole cluster or in some namespaces, as a store that follows it."""
 
@@ -92,7 +60,7 @@ class Informer(Generic[T]):
         api: ApiClient,
         path: str,
         *,
-        decode: Decode[T],
+        form: Form[T],
         on_change: OnChange[T],
         params: Mapping[str, str] | None = None,
         namespaces: tuple[str, ...] = (),
@@ -107,7 +75,7 @@ class Informer(Generic[T]):
         self.synced = asyncio.Event()
         self.stats = InformerStats()
         self._streams = tuple(
-            _Stream(self, api, path, namespace=namespace, decode=decode, params=dict(params or {}), silence_s=silence_s)
+            _Stream(self, api, path, namespace=namespace, form=form, params=dict(params or {}), silence_s=silence_s)
             for namespace in (namespaces or (None,))
         )
         self.path = path
@@ -153,14 +121,14 @@ class _Stream(Generic[T]):
         path: str,
         *,
         namespace: str | None,
-        decode: Decode[T],
+        form: Form[T],
         params: dict[str, str],
         silence_s: float,
     ) -> None:
         self._informer = informer
         self._api = api
         self._namespace = namespace
-        self._decode = decode
+        self._form = form
         self._params = params
         self._silence_s = silence_s
         self._stats = informer.stats
@@ -215,26 +183,26 @@ class _Stream(Generic[T]):
         version = "" if self._from_store else str(self._version)
         params = self._params | ({"resourceVersion": version} if version else {})
         try:
-            body = await self._api.get(self.path, params=params, timeout_s=_LIST_TIMEOUT_S)
+            body = await self._api.get(self.path, params=params, accept=self._form.accept, timeout_s=_LIST_TIMEOUT_S)
         except (Gone, ServerError) as error:
             self._from_store = isinstance(error, Gone) or "Too large resource version" in error.message
             raise
         self._heard()
         try:
-            listing = _decode_list(body)
-            self._version = int(listing.metadata.version)
-        except (msgspec.MsgspecError, ValueError) as error:
+            self._version, items = self._form.read_list(body)
+        except Unreadable as error:
             raise ServerError(f"the list of {self.path} cannot be read: {error}", path=self.path) from error
         del body
         present = []
         deadline = perf_counter() + _SLICE_S
-        for raw in listing.items or ():
-            # As an event, so that the caller writes one decoder only; the copy is cheap next to the decoding.
-            line = b'{"type":"ADDED","object":%b}' % raw
-            item = self._decoded(line)
-            if item is not None:
-                present.append(item[1].key)
-                self._store.put(item[1])
+        for raw in items:
+            try:
+                item = self._form.read_item(raw)
+            except Exception as error:  # one malformed object must not blind us to all the others
+                self._pass_over(raw, error)
+            else:
+                present.append(item.key)
+                self._store.put(item)
             if perf_counter() > deadline:
                 await asyncio.sleep(0)
                 deadline = perf_counter() + _SLICE_S
@@ -260,54 +228,49 @@ class _Stream(Generic[T]):
         }
         self._stats.watches += 1
         deadline = perf_counter() + _SLICE_S
-        async with aclosing(self._api.stream(self.path, params, silence_s=self._silence_s)) as chunks:
-            async for lines in chunks:
+        stream = self._api.stream(
+            self.path,
+            params,
+            split=self._form.split,
+            accept=self._form.accept_watch or JSON,
+            silence_s=self._silence_s,
+        )
+        async with aclosing(stream) as chunks:
+            async for pieces in chunks:
                 self._heard()
-                for line in lines:
-                    self._take(line)
+                for piece in pieces:
+                    self._take(piece)
                     if perf_counter() > deadline:
                         await asyncio.sleep(0)
                         deadline = perf_counter() + _SLICE_S
 
-    def _take(self, line: bytes) -> None:
-        if line.startswith(_CONTROL):
-            self._take_control(line)
-            return
-        event = self._decoded(line)
-        if event is None:
-            return
-        kind, item = event
-        self._progress = True
-        self._stats.events += 1
-        if item.version > self._version:
-            self._version = item.version
-        if kind == "DELETED":
-            self._store.deleted(item)
-        else:
-            self._store.put(item)
-
-    def _decoded(self, line: bytes) -> tuple[str, T] | None:
+    def _take(self, piece: bytes) -> None:
         try:
-            return self._decode(line)
-        except Exception as error:  # one malformed object must not blind us to all the others
-            if b'"BOOKMARK"' in line[:40] or b'"ERROR"' in line[:40]:
-                self._take_control(line)
-                return None
-            self._stats.undecodable += 1
-            log.error("object cannot be decoded", extra={"path": self.path, "error": str(error), "line": line[:300]})
-            return None
-
-    def _take_control(self, line: bytes) -> None:
-        try:
-            envelope = _decode_envelope(line)
-            if envelope.type == "BOOKMARK":
-                self._version = max(self._version, int(_decode_bookmark(envelope.object).metadata.version))
-                self._stats.bookmarks += 1
-                return
-            code = _decode_error(envelope.object).code
-        except (msgspec.MsgspecError, ValueError) as error:
+            event = self._form.read_event(piece)
+        except Unreadable as error:
             raise ServerError(f"the watch of {self.path} cannot be read: {error}", path=self.path) from error
-        raise error_from_response(code or 500, bytes(envelope.object), None, "WATCH", self.path)
+        except Exception as error:  # one malformed object must not blind us to all the others
+            self._pass_over(piece, error)
+            return
+        match event:
+            case Bookmark(version=version):
+                self._version = max(self._version, version)
+                self._stats.bookmarks += 1
+            case Failure(code=code, status=status):
+                raise error_from_response(code or 500, status, None, "WATCH", self.path)
+            case (kind, item):
+                self._progress = True
+                self._stats.events += 1
+                if item.version > self._version:
+                    self._version = item.version
+                if kind == "DELETED":
+                    self._store.deleted(item)
+                else:
+                    self._store.put(item)
+
+    def _pass_over(self, raw: bytes, error: Exception) -> None:
+        self._stats.undecodable += 1
+        log.error("object cannot be decoded", extra={"path": self.path, "error": str(error), "object": repr(raw[:300])})
 
     # Health
 

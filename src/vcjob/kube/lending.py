@@ -17,7 +17,7 @@ import aiohttp
 
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.clock import steady
-from vcjob.kube.lines import split_lines
+from vcjob.kube.pieces import split_lines
 
 __all__ = ("Patience", "Sieve")
 
@@ -54,7 +54,15 @@ class Patience:
         """Return a session that is patient for as long as it is open, and whose watches go through the sieve."""
 
         async def be_patient(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-            response = await self._request(request, send, is_closed=lambda: (made := lent()) is None or made.closed)
+            def is_closed() -> bool:
+                return (made := lent()) is None or made.closed
+
+            try:
+                response = await self._request(request, send, is_closed=is_closed)
+            except Exception as error:
+                if is_closed():  # while it was being sent; what comes of that is not always said as one expects
+                    raise RuntimeError("Session is closed") from error
+                raise
             if sieve is not None and response.status == _OK and request.url.query.get("watch"):
                 sifted = _Sifted(response.content, path=request.url.path, sieve=sieve)
                 response.content = cast(aiohttp.StreamReader, sifted)

@@ -52,7 +52,7 @@ def list_needs(*, groups: bool, elects: bool) -> tuple[Need, ...]:
     """Return every right that is used; `groups` adds those for a gang scheduler's objects, `elects` the Lease."""
     needs = [
         Need(group=BATCH_GROUP, resource="jobs", verbs=("get", "list", "watch", "patch", "delete")),
-        Need(group=BATCH_GROUP, resource="jobs", subresource="status", verbs=("patch",)),
+        Need(group=BATCH_GROUP, resource="jobs", subresource="status", verbs=("update",)),
         Need(group=BATCH_GROUP, resource="jobs", subresource="finalizers", verbs=("update",)),
         Need(group=BUS_GROUP, resource="commands", verbs=("list", "watch", "delete")),
         Need(group="", resource="pods", verbs=("get", "list", "watch", "create", "patch", "delete")),

@@ -61,10 +61,12 @@ FAULTS: dict[str, Inject] = {
         proxy.inject(CutAnswer(after=5000), "WATCH", share=0.7),
     ],
     "conflicting writes of the status": lambda proxy: [
-        proxy.inject(Refuse(code=409, reason="Conflict"), "PATCH", path="/status", share=0.5)
+        proxy.inject(Refuse(code=409, reason="Conflict"), "PUT", path="/status", share=0.5)
     ],
     "401": lambda proxy: [proxy.inject(Refuse(code=401, reason="Unauthorized"), *WRITES, *READS, "WATCH", share=0.2)],
-    "409 on everything": lambda proxy: [proxy.inject(Refuse(code=409, reason="Conflict"), "POST", "PATCH", share=0.3)],
+    "409 on everything": lambda proxy: [
+        proxy.inject(Refuse(code=409, reason="Conflict"), "POST", "PATCH", "PUT", share=0.3)
+    ],
 }
 
 

@@ -152,10 +152,10 @@ async def test_every_write_tells_something(
     events = made.pop("events", 0)
     assert made == {"configmaps": 1, "services": 1, "networkpolicies": 1, "secrets": 1, "pods": 3}
     assert events <= 2  # Pods created, Job completed
-    patched = count(writes, "patch")
-    assert set(patched) == {"jobs/status"}
-    assert patched["jobs/status"] <= 4  # Pending, the three Pods in it, Running, Completed
-    assert count(writes, "update", "deletecollection") == {}
+    updated = count(writes, "update")
+    assert set(updated) == {"jobs/status"}
+    assert updated["jobs/status"] <= 4  # Pending, the three Pods in it, Running, Completed
+    assert count(writes, "patch", "deletecollection") == {}
     reads = calls_in(control_plane, namespace, since=mark, verbs=READS)
     # kopf lists each of its kinds once, a moment after the operator is ready.
     assert [call for call in reads if (call.verb, call.resource) not in (("list", "commands"), ("list", "jobs"))] == []

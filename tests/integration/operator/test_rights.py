@@ -134,7 +134,7 @@ async def test_a_missing_verb_is_named_and_its_return_noticed(
     [
         ("watch", "pods", "watch pods"),
         ("list", "jobs", "list jobs.batch.volcano.sh"),
-        ("patch", "jobs/status", "patch jobs/status.batch.volcano.sh"),
+        ("update", "jobs/status", "update jobs/status.batch.volcano.sh"),
     ],
 )
 async def test_what_nothing_works_without_is_named_too(

@@ -12,8 +12,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
+from tests.unit.controller.binary import pod_answer, pod_list, pod_message, status_answer
 
 from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound, ServerError
+from vcjob.kube.protobuf import PROTOBUF
 from vcjob.lifecycle.status import format_time
 
 __all__ = ("JOBS", "PODGROUPS", "PODS", "Cluster", "Crash", "SimApi", "Write")
@@ -159,21 +161,30 @@ class SimApi:
         self.refuse: Callable[[str, Key], ApiError | None] = lambda verb, key: None
         self._cluster = cluster
 
-    async def get(self, path: str, *, params: Mapping[str, str] | None = None, timeout_s: float = 30.0) -> bytes:
+    async def get(
+        self,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        accept: str | None = None,
+        timeout_s: float = 30.0,
+    ) -> bytes:
         self._must_live()
         if path.endswith("/queues"):
             return msgspec.json.encode({"items": [], "metadata": {"resourceVersion": "1"}})
         key, _ = _parse(path)
         if key[2]:
-            return msgspec.json.encode(self._cluster._existing(key))
-        return msgspec.json.encode(
-            {"items": self._cluster.all(key[0]), "metadata": {"resourceVersion": str(self._cluster.version)}}
-        )
+            return _encode(self._cluster._existing(key), accept)
+        items, version = self._cluster.all(key[0]), self._cluster.version
+        if accept == PROTOBUF:
+            return pod_list([pod_message(item) for item in items], version=version)
+        return msgspec.json.encode({"items": items, "metadata": {"resourceVersion": str(version)}})
 
     async def create(self, path: str, body: Raw | bytes, *, accept: str | None = None) -> bytes:
         raw = msgspec.json.decode(body) if isinstance(body, bytes) else body
         key, _ = _parse(path)
-        return self._write("create", (key[0], "ns", raw["metadata"]["name"]), lambda: self._cluster.create(key[0], raw))
+        key = (key[0], "ns", raw["metadata"]["name"])
+        return self._write("create", key, lambda: self._cluster.create(key[0], raw), accept=accept)
 
     async def delete(
         self,
@@ -182,6 +193,7 @@ class SimApi:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: str | None = None,
+        accept: str | None = None,
         once: bool = False,
     ) -> bytes:
         key, _ = _parse(path)
@@ -193,25 +205,32 @@ class SimApi:
                     raise Conflict(f"the {name} in the precondition does not match", code=409, reason="Conflict")
             return self._cluster.delete(key)
 
-        return self._write("delete", key, act)
+        return self._write("delete", key, act, accept=accept)
 
-    async def merge_patch(self, path: str, body: Raw) -> bytes:
+    async def merge_patch(self, path: str, body: Raw, *, accept: str | None = None) -> bytes:
         key, status = _parse(path)
+        assert not status
 
         def act() -> Raw:
             old = self._cluster._existing(key)
-            meta = body.get("metadata", {})
-            for field_name in ("resourceVersion", "uid"):
-                if field_name in meta and meta[field_name] != old["metadata"][field_name]:
+            if body.get("metadata", {}).get("uid") not in (None, old["metadata"]["uid"]):
+                raise Conflict("the uid in the precondition does not match", code=409, reason="Conflict")
+            return self._cluster.change(key, lambda raw: _merge(raw, copy.deepcopy(body)))
+
+        return self._write("patch", key, act, accept=accept)
+
+    async def put(self, path: str, body: Raw, *, once: bool = False) -> bytes:
+        key, status = _parse(path)
+        assert status and once
+
+        def act() -> Raw:
+            old = self._cluster._existing(key)
+            for name in ("resourceVersion", "uid"):
+                if body["metadata"][name] != old["metadata"][name]:
                     raise Conflict("the object has been modified", code=409, reason="Conflict")
-            change = {k: v for k, v in body.items() if k == "status"} if status else body
+            return self._cluster.change(key, lambda raw: raw.update(status=copy.deepcopy(body["status"])))
 
-            def edit(raw: Raw) -> None:
-                _merge(raw, copy.deepcopy(change))
-
-            return self._cluster.change(key, edit)
-
-        return self._write("status" if status else "patch", key, act)
+        return self._write("status", key, act)
 
     async def json_patch(self, path: str, body: list[Raw]) -> bytes:
         key, _ = _parse(path)
@@ -226,7 +245,7 @@ class SimApi:
 
         return self._write("patch", key, lambda: self._cluster.change(key, edit))
 
-    def _write(self, verb: str, key: Key, act: Callable[[], Raw | None]) -> bytes:
+    def _write(self, verb: str, key: Key, act: Callable[[], Raw | None], *, accept: str | None = None) -> bytes:
         self._must_live()
         if (refusal := self.refuse(verb, key)) is not None:
             raise refusal
@@ -237,11 +256,18 @@ class SimApi:
             listener(Write(verb=verb, key=key, old=old, new=copy.deepcopy(new)))
         if self.writes in self.answers_lost:
             raise ServerError("etcdserver: request timed out", code=504, reason="Timeout", path=f"/{key[0]}/{key[2]}")
-        return msgspec.json.encode(new if new is not None else {"kind": "Status", "status": "Success"})
+        return _encode(new, accept)
 
     def _must_live(self) -> None:
         if self.dies_after is not None and self.writes >= self.dies_after:
             raise Crash
+
+
+def _encode(raw: Raw | None, accept: str | None) -> bytes:
+    """Return the answer that tells of an object, a Pod if in protobuf, or that it is gone."""
+    if accept == PROTOBUF:
+        return pod_answer(raw) if raw is not None else status_answer()
+    return msgspec.json.encode(raw if raw is not None else {"kind": "Status", "status": "Success"})
 
 
 def _parse(path: str) -> tuple[Key, bool]:

@@ -7,11 +7,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
+from tests.unit.controller.binary import pod_message
 from tests.unit.controller.cluster import JOBS, PODGROUPS, PODS, Cluster, Crash, SimApi
 
 from vcjob.api.job import Phase
 from vcjob.controller.commands import CommandRequest
-from vcjob.controller.decode import decode_group, decode_pod
+from vcjob.controller.decode import decode_group
+from vcjob.controller.decode_pods import decode_pod_message
 from vcjob.controller.engine import Engine
 from vcjob.controller.jobs import JobRecord
 from vcjob.controller.surroundings import PassResult
@@ -165,7 +167,7 @@ class SimOperator:
             body = {**raw, "metadata": dict(raw["metadata"])}
             (self.engine.take_deleted_job if event == "DELETED" else self.engine.take_job)(body)
             return
-        item = (decode_pod if kind == PODS else decode_group)(msgspec.json.encode(raw))
+        item = decode_pod_message(pod_message(raw)) if kind == PODS else decode_group(msgspec.json.encode(raw))
         (store.deleted if event == "DELETED" else store.put)(item)
 
     # What it does

@@ -4,9 +4,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.unit.controller.binary import pod_answer, pod_list, pod_message, status_answer
 from tests.unit.lifecycle.builders import NOW
 
-from vcjob.controller.decode import decode_group, decode_pod, decode_pods
+from vcjob.controller.decode import decode_group
+from vcjob.controller.decode_pods import decode_pod, decode_pods
+from vcjob.kube.protobuf import DecodeError
 from vcjob.lifecycle.pod import Exit, Pod
 from vcjob.lifecycle.status import format_time
 
@@ -33,7 +36,7 @@ def raw(*, meta: dict[str, Any] | None = None, spec: dict[str, Any] | None = Non
 
 
 def pod(**fields: Any) -> Pod:
-    return decode_pod(msgspec.json.encode(raw(**fields)))
+    return decode_pod(pod_answer(raw(**fields)))
 
 
 def ended(name: str, code: int, *, at: float = NOW) -> dict[str, Any]:
@@ -120,13 +123,22 @@ def test_an_index_that_is_none_makes_a_pod_nobodys(value):
 
 def test_a_pod_without_labels_annotations_and_status_is_read():
     bare = {"metadata": {"name": "x", "uid": "u"}, "spec": {}}
-    found = decode_pod(msgspec.json.encode(bare))
+    found = decode_pod(pod_answer(bare))
     assert (found.phase, found.task, found.owner_uid) == ("Pending", "", "")
 
 
 def test_a_list_of_pods():
-    body = msgspec.json.encode({"kind": "PodList", "items": [raw(phase="Running"), raw(phase="Failed")]})
-    assert [found.phase for found in decode_pods(body)] == ["Running", "Failed"]
+    version, found = decode_pods(
+        pod_list([pod_message(raw(phase=phase)) for phase in ("Running", "Failed")], version=12)
+    )
+    assert version == 12
+    assert [pod.phase for pod in found] == ["Running", "Failed"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"<html>", b"k8s\x00\xff", status_answer(message="no")])
+def test_what_is_no_pod_is_not_taken_for_one(body: bytes):
+    with pytest.raises(DecodeError):
+        decode_pod(body)
 
 
 def group(conditions: list[dict[str, Any]], **annotations: str) -> Any:

@@ -1,10 +1,9 @@
 """What the decoder tells of a Pod that somebody took away."""
 
-import json
-
 import pytest
+from tests.unit.controller.binary import pod_answer
 
-from vcjob.controller.decode import decode_pod
+from vcjob.controller.decode_pods import decode_pod
 
 
 @pytest.mark.parametrize(
@@ -26,4 +25,4 @@ from vcjob.controller.decode import decode_pod
 )
 def test_the_reason_of_a_disruption_is_known(status: dict[str, object], reason: str) -> None:
     pod = {"metadata": {"name": "p", "uid": "u"}, "spec": {}, "status": {"phase": "Running", **status}}
-    assert decode_pod(json.dumps(pod).encode()).reason == reason
+    assert decode_pod(pod_answer(pod)).reason == reason

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import msgspec
 import pytest
+from tests.unit.controller.binary import pod_answer, pod_list, pod_message
 from tests.unit.controller.operator import EventLog
 from tests.unit.lifecycle.builders import failed, job, running, succeeded
 
-from vcjob.controller.decode import decode_pod
+from vcjob.controller.decode_pods import decode_pod
 from vcjob.controller.engine import Engine
 from vcjob.gang.none import NoGang
 from vcjob.lifecycle.causes import shows_the_past
@@ -39,7 +39,7 @@ class Server:
     """Has one Pod."""
 
     async def get(self, path: str, **_: Any) -> bytes:
-        return msgspec.json.encode({"metadata": {"resourceVersion": "20"}, "items": [pod("new", version=15)]})
+        return pod_list([pod_message(pod("new", version=15))], version=20)
 
 
 async def test_reading_the_pods_anew_forgets_what_is_no_more_and_keeps_what_is_newer():
@@ -56,7 +56,7 @@ async def test_reading_the_pods_anew_forgets_what_is_no_more_and_keeps_what_is_n
         pod("gone", version=6, name="j-w-1"),
         pod("newer", version=25, name="j-w-2"),
     ):
-        engine.pods.store.put(decode_pod(msgspec.json.encode(known)))
+        engine.pods.store.put(decode_pod(pod_answer(known)))
     record = engine.job(("ns", "j"))
     assert record is not None
     await engine.read_pods(record)

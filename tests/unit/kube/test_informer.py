@@ -13,6 +13,7 @@ from tests.unit.kube.items import Item, decode, item
 
 from vcjob.kube import informer as module
 from vcjob.kube.client import ApiClient
+from vcjob.kube.forms import JsonForm
 from vcjob.kube.informer import Informer
 from vcjob.kube.store import Key
 
@@ -37,7 +38,7 @@ class Seen(list[tuple[str, int | None, int | None]]):
 @asynccontextmanager
 async def following(api: ApiClient, **options: Any) -> AsyncIterator[tuple[Informer[Item], Seen]]:
     seen = Seen()
-    informer: Informer[Item] = Informer(api, PODS, decode=decode, on_change=seen, **options)
+    informer: Informer[Item] = Informer(api, PODS, form=JsonForm(decode), on_change=seen, **options)
     task = asyncio.create_task(informer.run())
     try:
         await asyncio.wait_for(informer.synced.wait(), 20)

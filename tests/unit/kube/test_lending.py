@@ -1,12 +1,16 @@
 """What a server refuses for a while does not reach the borrower of a session."""
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.unit.kube.fake_server import Answer, CutAnswer, FakeServer
+from yarl import URL
 
 from vcjob.kube import lending
 from vcjob.kube.client import ApiClient
+from vcjob.kube.lending import Patience
 
 PODS = "/api/v1/pods"
 
@@ -122,3 +126,39 @@ async def test_a_list_does_not_go_through_the_sieve(api: ApiClient, server: Fake
     server.put(PODS, "ns", "a")
     async with api.lend_session(sieve=lambda path, line: False).get(server.url + PODS) as response:
         assert len((await response.json())["items"]) == 1
+
+
+class Lent:
+    """A session that is no more than its middleware."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self.middleware: Any = None
+
+    def make(self, middleware: Any) -> Any:
+        self.middleware = middleware
+        return self
+
+
+async def test_whatever_fails_in_a_session_that_is_closed_meanwhile_says_so():
+    """aiohttp trips over the connector that is gone, and kopf would take that for the end of its watch."""
+    session = Lent()
+    Patience().lend(session.make)
+
+    async def send(request: Any) -> Any:
+        session.closed = True
+        raise AttributeError("'NoneType' object has no attribute '_timeout_ceil_threshold'")
+
+    with pytest.raises(RuntimeError, match="Session is closed"):
+        await session.middleware(SimpleNamespace(method="GET", url=URL("https://server/api/v1/pods")), send)
+
+
+async def test_what_fails_in_an_open_session_is_told_as_it_is():
+    session = Lent()
+    Patience().lend(session.make)
+
+    async def send(request: Any) -> Any:
+        raise AttributeError("a fault of the code")
+
+    with pytest.raises(AttributeError):
+        await session.middleware(SimpleNamespace(method="GET", url=URL("https://server/api/v1/pods")), send)

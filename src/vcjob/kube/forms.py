@@ -1,0 +1,177 @@
+"""How lists and watches of a kind are written: as JSON, which every kind knows, or as protobuf, if it is built in.
+
+Owns nothing; pure. An informer asks for its kind in one form and has what comes read by it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeVar
+
+import msgspec
+
+from vcjob.kube.pieces import Split, split_frames, split_lines
+from vcjob.kube.protobuf import (
+    PROTOBUF,
+    PROTOBUF_WATCH,
+    DecodeError,
+    Object,
+    Status,
+    WatchEvent,
+    read_list,
+    unwrap,
+)
+
+__all__ = ("Bookmark", "Failure", "Form", "JsonForm", "ProtobufForm", "Unreadable")
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """All up to this version has been told."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The watch has failed on the server's side."""
+
+    code: int  # as of HTTP
+    status: bytes
+
+
+class Unreadable(Exception):
+    """What came is not what the API speaks of; says nothing of a single object."""
+
+
+class Form(Protocol[T_co]):
+    """A form and what an object becomes in it."""
+
+    accept: str | None
+    accept_watch: str | None
+    split: Split
+
+    def read_list(self, body: bytes) -> tuple[int, list[bytes]]:
+        """Return the version of a list, and its items. Raises Unreadable."""
+        ...
+
+    def read_item(self, item: bytes) -> T_co:
+        """Return the object of a list's item. Raises anything when it cannot be read."""
+        ...
+
+    def read_event(self, piece: bytes) -> tuple[str, T_co] | Bookmark | Failure:
+        """Return what a watch says: ADDED, MODIFIED or DELETED and an object, or something of the watch itself.
+
+        Raises Unreadable, and anything else when it is the object that cannot be read.
+        """
+        ...
+
+
+class _ListMeta(msgspec.Struct, gc=False):
+    version: str = msgspec.field(name="resourceVersion", default="0")
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+class _Envelope(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Bookmark(msgspec.Struct, gc=False):
+    metadata: _ListMeta
+
+
+class _ErrorStatus(msgspec.Struct, gc=False):
+    code: int = 0
+
+
+_decode_list = msgspec.json.Decoder(_List).decode
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
+_decode_error = msgspec.json.Decoder(_ErrorStatus).decode
+
+_CONTROL: Final = (b'{"type":"BOOKMARK"', b'{"type":"ERROR"')
+_CONTROL_TYPES: Final = (b'"BOOKMARK"', b'"ERROR"')
+
+
+class JsonForm(Generic[T]):
+    """JSON, a line for each event."""
+
+    accept: str | None = None
+    accept_watch: str | None = None
+
+    def __init__(self, decode_event: Callable[[bytes], tuple[str, T]]) -> None:
+        """`decode_event` makes type and object of the line of an ADDED, MODIFIED or DELETED event."""
+        self.split: Split = split_lines
+        self._decode = decode_event
+
+    def read_list(self, body: bytes) -> tuple[int, list[bytes]]:
+        try:
+            listing = _decode_list(body)
+            # As events, so that the caller writes one decoder only; the copy is cheap next to the decoding.
+            return int(listing.metadata.version), [b'{"type":"ADDED","object":%b}' % raw for raw in listing.items or ()]
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise Unreadable(str(error)) from error
+
+    def read_item(self, item: bytes) -> T:
+        return self._decode(item)[1]
+
+    def read_event(self, piece: bytes) -> tuple[str, T] | Bookmark | Failure:
+        if piece.startswith(_CONTROL):
+            return _read_control(piece)
+        try:
+            return self._decode(piece)
+        except Exception:
+            if any(word in piece[:40] for word in _CONTROL_TYPES):
+                return _read_control(piece)
+            raise
+
+
+def _read_control(line: bytes) -> Bookmark | Failure:
+    try:
+        envelope = _decode_envelope(line)
+        if envelope.type == "BOOKMARK":
+            return Bookmark(int(_decode_bookmark(envelope.object).metadata.version))
+        return Failure(_decode_error(envelope.object).code, bytes(envelope.object))
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise Unreadable(str(error)) from error
+
+
+class ProtobufForm(Generic[T]):
+    """Protobuf, a frame for each event."""
+
+    accept: str | None = PROTOBUF
+    accept_watch: str | None = PROTOBUF_WATCH
+
+    def __init__(self, decode: Callable[[bytes], T]) -> None:
+        """`decode` makes an object of its message."""
+        self.split: Split = split_frames
+        self._decode = decode
+
+    def read_list(self, body: bytes) -> tuple[int, list[bytes]]:
+        try:
+            return read_list(body)
+        except (DecodeError, ValueError) as error:
+            raise Unreadable(str(error)) from error
+
+    def read_item(self, item: bytes) -> T:
+        return self._decode(item)
+
+    def read_event(self, piece: bytes) -> tuple[str, T] | Bookmark | Failure:
+        try:
+            event = WatchEvent.FromString(piece)
+            kind, wrapped = event.type, event.object.raw
+            message = unwrap(wrapped)[1]
+            if kind == "BOOKMARK":
+                return Bookmark(int(Object.FromString(message).metadata.resource_version))
+            if kind == "ERROR":
+                return Failure(Status.FromString(message).code, wrapped)
+        except (DecodeError, ValueError) as error:
+            raise Unreadable(str(error)) from error
+        return kind, self._decode(message)
