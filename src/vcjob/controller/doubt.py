@@ -6,18 +6,22 @@ compared with what was to be written.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from vcjob.api.job import Phase
 from vcjob.lifecycle.outcome import EventNote
 from vcjob.lifecycle.status import Status
 
-__all__ = ("Doubt",)
+__all__ = ("DOUBT_S", "Doubt")
+
+DOUBT_S: Final = 60.0  # no write without an answer takes effect as late: a request is given up much sooner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
     """What was to be written, and what it would have meant."""
 
+    since: float  # seconds since the epoch
     before: Phase | None
     status: Status
     events: tuple[EventNote, ...]

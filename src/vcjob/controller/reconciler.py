@@ -15,6 +15,7 @@ from vcjob.lifecycle.plan import plan
 from vcjob.lifecycle.restart import RESTART_KEY, Restart
 from vcjob.lifecycle.snapshot import Command, Hold, Snapshot
 
+from .doubt import DOUBT_S
 from .executor import Executor
 from .jobs import JobRecord
 from .memory import JobMemory
@@ -64,6 +65,8 @@ class Reconciler:
                 record = self._around.job(key)
                 if record is None or self._statuses.settle(record, memory, memory.doubt):
                     continue
+                if not 0 <= self._around.now() - memory.doubt.since < DOUBT_S:
+                    memory.doubt = None
             self._drop_settled(record, memory)
             command = memory.commands[0] if memory.commands else None
             snapshot = self._snapshot(record, memory, command)

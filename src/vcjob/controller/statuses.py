@@ -111,6 +111,7 @@ class StatusWriter:
         except ApiError as error:
             if may_have_happened(error):
                 memory.doubt = Doubt(
+                    since=self._around.now(),
                     before=record.status.phase,
                     status=status,
                     events=made.events,

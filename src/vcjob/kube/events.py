@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol
 
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.clock import ServerClock, steady
-from vcjob.kube.errors import AlreadyExists, ApiError, NotFound, Transient
+from vcjob.kube.errors import AlreadyExists, ApiError, Forbidden, NotFound, Transient
 
 __all__ = ("EventApi", "EventRecorder", "EventStats", "ObjectRef", "cut_message")
 
@@ -272,7 +272,12 @@ class EventRecorder:
         try:
             await (self._patch(series) if series.created else self._create(series))
         except Transient as error:
-            self._retry(series, error, now)
+            self._retry(series, error, now, asked_s=error.retry_after)
+        except Forbidden as error:
+            if error.terminating:
+                self._drop(series, error)
+            else:  # a server that has just begun knows no rights yet
+                self._retry(series, error, now)
         except ApiError as error:
             self._drop(series, error)
         else:
@@ -316,14 +321,14 @@ class EventRecorder:
         except NotFound:  # it has expired on the server
             await self._create(series)
 
-    def _retry(self, series: _Series, error: Transient, now: float) -> None:
+    def _retry(self, series: _Series, error: ApiError, now: float, *, asked_s: float | None = None) -> None:
         series.attempts += 1
         if series.attempts >= _ATTEMPTS_MAX or self._stopping:
             self._drop(series, error)
             return
         if series.waiting:
             return  # it was recorded again meanwhile
-        delay = max(retry_delay(series.attempts, chance=random.random(), base_s=1.0), error.retry_after or 0.0)
+        delay = max(retry_delay(series.attempts, chance=random.random(), base_s=1.0), asked_s or 0.0)
         self._enqueue(series, now + delay)
 
     def _drop(self, series: _Series, error: ApiError) -> None:

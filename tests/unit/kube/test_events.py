@@ -140,7 +140,7 @@ def test_two_objects_do_not_share_an_allowance() -> None:
     assert [message for message, _ in told[-2:]] == ["one", "two"]
 
 
-@pytest.mark.parametrize("error", [ServerError("down"), Unreachable("gone")])
+@pytest.mark.parametrize("error", [ServerError("down"), Unreachable("gone"), Forbidden("no rights are loaded yet")])
 def test_a_transient_refusal_is_tried_again(error: ApiError) -> None:
     async def play(recorder: EventRecorder, api: MemoryEvents) -> None:
         api.refusals = [error, error]

@@ -1,14 +1,18 @@
-"""Which events of the Jobs' watch tell the engine nothing new."""
+"""Which versions of a Job the engine takes for news, and when it stops to doubt its own."""
 
 import asyncio
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.unit.controller.cluster import JOBS, Cluster
 from tests.unit.controller.operator import SimLoop, SimOperator
 
+from vcjob.controller.doubt import DOUBT_S, Doubt
+from vcjob.controller.memory import JobMemory
 from vcjob.gang.none import NoGang
+from vcjob.lifecycle.status import Status
 
 RAW: dict[str, Any] = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
@@ -22,11 +26,16 @@ RAW: dict[str, Any] = {
 
 
 @pytest.fixture
-def operator() -> SimOperator:
-    loop = SimLoop()
-    asyncio.set_event_loop(loop)
-    cluster = Cluster()
-    loop.cluster = cluster
+def loop() -> Iterator[SimLoop]:
+    made = SimLoop()
+    asyncio.set_event_loop(made)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def operator(loop: SimLoop) -> SimOperator:
+    loop.cluster = cluster = Cluster()
     cluster.create(JOBS, RAW)
     return SimOperator(cluster, gang=NoGang(gang_scheduler_name="none"))
 
@@ -63,3 +72,24 @@ def test_all_else_is(operator: SimOperator):
 )
 def test_what_is_no_event_of_a_job_goes_through(operator: SimOperator, line: bytes):
     assert not operator.engine.knows(line)
+
+
+@pytest.mark.parametrize(("age", "doubted"), [(1.0, True), (DOUBT_S + 1, False), (-DOUBT_S, False)])
+def test_a_write_without_an_answer_is_not_doubted_for_ever(
+    loop: SimLoop, operator: SimOperator, age: float, doubted: bool
+):
+    """It had no effect and the status needs no other write, so nothing else would end the doubt."""
+    while loop.run_until_complete(operator.work()):
+        pass
+    record = operator.engine.job(("ns", "j"))
+    assert record is not None
+    memory: JobMemory = operator.engine._memories[record.key]
+    memory.doubt = Doubt(
+        since=operator.cluster.now - age,
+        before=record.status.phase,
+        status=Status(message="never written"),
+        events=(),
+        by_command=False,
+    )
+    loop.run_until_complete(operator.engine._pass(record.key))
+    assert (memory.doubt is not None) == doubted
