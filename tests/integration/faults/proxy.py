@@ -152,11 +152,10 @@ class FaultProxy:
         """Inject nothing any more. Watches that have fallen silent stay so: it is the other side that has to notice."""
         self.rules.clear()
 
-    def hush(self) -> int:
-        """Let every watch that is open now fall silent, and never end; return how many there are."""
+    def hush(self) -> None:
+        """Let every watch that is open now fall silent, and never end."""
         for watch in self.watches:
             watch.silent = True
-        return len(self.watches)
 
     def cut(self) -> None:
         """Break every connection."""

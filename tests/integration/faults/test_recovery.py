@@ -27,7 +27,8 @@ async def test_watches_that_fall_silent_are_replaced_within_a_minute(
 ):
     mark = control_plane.audit.mark()
     process = await operator("--namespace", namespace, kubeconfig=proxy.kubeconfig)
-    assert proxy.hush() == 3, "those of Pods, Jobs and Commands"
+    await eventually(lambda: len(proxy.watches) == 3, what="the watches of Pods, Jobs and Commands")
+    proxy.hush()
     await live(api, namespace)
     assert process.running
     assert created_pods(control_plane, mark, namespace) == PODS
