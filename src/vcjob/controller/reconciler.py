@@ -19,10 +19,12 @@ from .doubt import DOUBT_S
 from .executor import Executor
 from .jobs import JobRecord
 from .memory import JobMemory
+from .observer import Observer
+from .quiet import Quiet
 from .refusals import Refusal
 from .reports import Report
 from .statuses import StatusWriter
-from .surroundings import Observer, Surroundings
+from .view import View
 
 __all__ = ("Reconciler",)
 
@@ -42,42 +44,44 @@ class Reconciler:
         self,
         *,
         executor: Executor,
-        surroundings: Surroundings,
+        view: View,
+        quiet: Quiet,
         gang: Gang,
         observer: Observer,
         chance: Callable[[], float],
     ) -> None:
         self._executor = executor
-        self._around = surroundings
+        self._view = view
+        self._quiet = quiet
         self._gang = gang
         self._observer = observer
         self._chance = chance
-        self._statuses = StatusWriter(executor=executor, surroundings=surroundings, observer=observer)
+        self._statuses = StatusWriter(executor=executor, view=view, quiet=quiet, observer=observer)
 
     async def look(self, key: tuple[str, str], memory: JobMemory) -> float | None:
         """Make one pass; return in how many seconds to look again, None for not before something happens."""
         for _ in range(_ROUNDS):
-            record = self._around.job(key)
+            record = self._view.job(key)
             if record is None or record.uid != memory.uid:
                 return None
             if memory.doubt is not None:
-                await self._around.read_job(record)
-                record = self._around.job(key)
+                await self._view.read_job(record)
+                record = self._view.job(key)
                 if record is None or self._statuses.settle(record, memory, memory.doubt):
                     continue
-                if not 0 <= self._around.now() - memory.doubt.since < DOUBT_S:
+                if not 0 <= self._view.now() - memory.doubt.since < DOUBT_S:
                     memory.doubt = None
             self._drop_settled(record, memory)
             command = memory.commands[0] if memory.commands else None
             snapshot = self._snapshot(record, memory, command)
             if not memory.verified and (misses_pods(snapshot) or shows_the_past(snapshot)):
-                await self._around.read_pods(record)
+                await self._view.read_pods(record)
                 memory.verified = True
                 continue
             made = plan(snapshot)
             if made.seen is not None:
                 memory.first_seen = made.seen
-            if made.write is Write.FIRST or (made.write is Write.EARLY and not self._around.is_busy()):
+            if made.write is Write.FIRST or (made.write is Write.EARLY and not self._quiet.is_busy()):
                 if not await self._statuses.write(record, memory, made):
                     return 0.0
                 self._statuses.announce(record, memory, made.events)
@@ -109,8 +113,8 @@ class Reconciler:
             memory.removed = {k: v for k, v in memory.removed.items() if not is_settled(v[0], status, restart)}
 
     def _snapshot(self, record: JobRecord, memory: JobMemory, command: Command | None) -> Snapshot:
-        queue = self._around.queue_of(record.revision.job.spec.queue)
-        now = self._around.now()
+        queue = self._view.queue_of(record.revision.job.spec.queue)
+        now = self._view.now()
         if memory.hold is not None and not 0 < memory.hold.until - now <= _BACKOFF_CAP_S:
             memory.hold = None  # over, or the clock has been set back
         return Snapshot(
@@ -118,12 +122,12 @@ class Reconciler:
             status=record.status,
             now=now,
             created=record.created,
-            pods=self._around.pods_of(record),
+            pods=self._view.pods_of(record),
             gang=self._gang,
-            group=self._around.group_of(record),
+            group=self._view.group_of(record),
             queue=queue,
-            knows_queues=self._around.knows_queues(),
-            priorities=self._around.priorities(),
+            knows_queues=self._view.knows_queues,
+            priorities=self._view.priorities,
             command=command,
             memory=memory.freeze(),
             deleting=record.deleting,
@@ -133,7 +137,7 @@ class Reconciler:
 
     async def _run_stages(self, record: JobRecord, memory: JobMemory, made: Plan) -> Report:
         total = Report()
-        queue = self._around.queue_of(record.revision.job.spec.queue)
+        queue = self._view.queue_of(record.revision.job.spec.queue)
         forwarded = bool(queue and (queue.get("spec") or {}).get("extendClusters"))
         for stage in made.stages:
             report = await self._executor.run_stage(record, memory, stage, forwarded=forwarded)
@@ -141,7 +145,7 @@ class Reconciler:
             total.deleted += report.deleted
             total.refusals += report.refusals
             if report.job is not None:
-                self._around.put_job(report.job)
+                self._view.put_job(report.job)
             for note in dict.fromkeys(report.notes):
                 self._observer.event(record, EventNote(type="Warning", reason=note.reason, message=note.message))
             if report.refusals:
@@ -151,7 +155,7 @@ class Reconciler:
 
     def _tell_of_pods(self, record: JobRecord, report: Report) -> None:
         if report.created:
-            self._observer.pods_created(record, report.created, max(0.0, self._around.now() - record.created))
+            self._observer.pods_created(record, report.created, max(0.0, self._view.now() - record.created))
             text = f"Created {report.created} Pods" if report.created > 1 else "Created 1 Pod"
             self._observer.event(record, EventNote(type="Normal", reason="SuccessfulCreate", message=text))
         if report.deleted:
@@ -196,5 +200,5 @@ class Reconciler:
 
     def _set_hold(self, memory: JobMemory, refusal: Refusal, *, delay: float) -> None:
         """Have the next plan make nothing and say why."""
-        until = self._around.now() + delay
+        until = self._view.now() + delay
         memory.hold = Hold(until=until, reason=refusal.reason, message=refusal.message, deletion=refusal.deletion)

@@ -18,8 +18,10 @@ from .doubt import Doubt
 from .executor import Executor
 from .jobs import JobRecord
 from .memory import JobMemory
+from .observer import Observer
+from .quiet import Quiet
 from .refusals import judge
-from .surroundings import Observer, Surroundings
+from .view import View
 
 __all__ = ("StatusWriter",)
 
@@ -35,14 +37,15 @@ _GIVE_WAY_S: Final = 10.0  # for so long they wait for a quiet moment
 class StatusWriter:
     """Writes status, for the reconciler's passes."""
 
-    def __init__(self, *, executor: Executor, surroundings: Surroundings, observer: Observer) -> None:
+    def __init__(self, *, executor: Executor, view: View, quiet: Quiet, observer: Observer) -> None:
         self._executor = executor
-        self._around = surroundings
+        self._view = view
+        self._quiet = quiet
         self._observer = observer
 
     async def finish(self, record: JobRecord, memory: JobMemory, made: Plan) -> float | None:
         """Write what the plan says now or later; return in how many seconds to look again, None for not at all."""
-        now = self._around.now()
+        now = self._view.now()
         delays = [made.wake - now] if made.wake is not None else []
         if made.status is not None:
             wait = self._postpone(record, memory, made.status, news=bool(made.events))
@@ -53,7 +56,7 @@ class StatusWriter:
                 return 0.1
         self.announce(record, memory, made.events)
         if memory.removed:
-            present = self._around.pods_of(record)
+            present = self._view.pods_of(record)
             memory.removed = {name: gone for name, gone in memory.removed.items() if name not in present}
         memory.fresh = False
         return max(0.0, min(delays)) if delays else None
@@ -65,7 +68,7 @@ class StatusWriter:
         latest some seconds after the first. While the API server is busy, all that is not news waits.
         """
         numbers = _moves_numbers_only(record.status, status)
-        busy = self._around.is_busy() and not news and _takes_its_course(record.status, status)
+        busy = self._quiet.is_busy() and not news and _takes_its_course(record.status, status)
         new = status.write()
         if not (numbers or busy) or new == record.raw_status:
             memory.unwritten = None
@@ -81,7 +84,7 @@ class StatusWriter:
             due = min(memory.unwritten_moved + _SETTLED_S, memory.unwritten_since + min(latest, _NUMBERS_CAP_S))
         if busy and due <= now:
             due = memory.unwritten_since + _GIVE_WAY_S
-            self._around.await_quiet(record.key)
+            self._quiet.wait(record.key)
         return due - now if due > now else None
 
     async def write(self, record: JobRecord, memory: JobMemory, made: Plan) -> bool:
@@ -103,15 +106,15 @@ class StatusWriter:
         try:
             raw = await self._executor.write_status(record, new)
         except NotFound:
-            self._around.drop_job(record)
+            self._view.drop_job(record)
             return False
         except Conflict:
-            await self._around.read_job(record)
+            await self._view.read_job(record)
             return False
         except ApiError as error:
             if may_have_happened(error):
                 memory.doubt = Doubt(
-                    since=self._around.now(),
+                    since=self._view.now(),
                     before=record.status.phase,
                     status=status,
                     events=made.events,
@@ -122,7 +125,7 @@ class StatusWriter:
                 log.error("status refused", extra={"job": "/".join(record.key), "error": error.message})
             raise
         memory.unwritten = memory.doubt = None
-        self._around.put_job(raw)
+        self._view.put_job(raw)
         self._tell_of_phase(record, record.status.phase, status)
         return True
 

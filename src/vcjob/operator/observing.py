@@ -9,7 +9,7 @@ from vcjob.api.job import Phase
 from vcjob.api.names import BATCH_API_VERSION, JOB_KIND
 from vcjob.controller.engine import Engine
 from vcjob.controller.jobs import JobRecord
-from vcjob.controller.surroundings import PassResult
+from vcjob.controller.observer import PassResult
 from vcjob.kube.clock import steady
 from vcjob.kube.events import EventRecorder, ObjectRef
 from vcjob.kube.lease import LeaseElector
@@ -105,12 +105,12 @@ def read_gauges(engine: Engine, elector: LeaseElector | None) -> Iterator[tuple[
     yield "vcjob_limiter_limit", "Requests that may be in flight.", {}, engine.limiter.limit
     yield "vcjob_limiter_in_flight", "Requests in flight.", {}, engine.limiter.in_flight
     phases: dict[str, int] = {}
-    for record in engine.jobs:
+    for record in engine.view.jobs:
         phase = str(record.status.phase or "New")
         phases[phase] = phases.get(phase, 0) + 1
     for phase, count in sorted(phases.items()):
         yield "vcjob_jobs", "Jobs by phase.", {"phase": phase}, count
-    for kind, informer in (("pods", engine.pods), ("podgroups", engine.groups)):
+    for kind, informer in (("pods", engine.view.pods), ("podgroups", engine.view.groups)):
         if informer is not None:
             yield (
                 "vcjob_watch_age_seconds",

@@ -153,7 +153,7 @@ class Operator:
                 group.create_task(self._ask_for_rights(api, engine, gang), name="rights")
                 group.create_task(recorder.run(), name="events")
                 await wait_for_kinds(api, groups=gang.uses_groups, tell=self._awaited)
-                group.create_task(engine.watch(), name="engine watches")
+                group.create_task(engine.view.watch(), name="engine watches")
                 kopf_task = group.create_task(self._run_kopf(engine, api, gang, stop_kopf), name="kopf")
                 await self._kopf_started.wait()
                 group.create_task(watch_over(lambda: _find_lost(engine, api, watchers)), name="watchdog")
@@ -262,7 +262,7 @@ class Operator:
         def watches() -> str:
             if not self._kopf_started.is_set():
                 return ""
-            for informer in (engine.pods, engine.groups):
+            for informer in (engine.view.pods, engine.view.groups):
                 if (
                     informer is not None
                     and informer.synced.is_set()
@@ -285,12 +285,16 @@ class Operator:
 
     def _ready_checks(self, engine: Engine, api: ApiClient, watchers: Watchers) -> Iterable[Check]:
         def synced() -> str:
-            informers = [i for i in (engine.pods, engine.groups) if i is not None]
+            informers = [i for i in (engine.view.pods, engine.view.groups) if i is not None]
             late = [i.path for i in informers if not i.synced.is_set()]
             return f"not listed yet: {', '.join(late)}" if late else ""
 
         def server() -> str:
-            faults = (api.refused, engine.fault, *(i.fault for i in (engine.pods, engine.groups) if i is not None))
+            faults = (
+                api.refused,
+                engine.view.fault,
+                *(i.fault for i in (engine.view.pods, engine.view.groups) if i is not None),
+            )
             return next(filter(None, faults), "")
 
         return (
@@ -309,7 +313,7 @@ def _find_lost(engine: Engine, api: ApiClient, watchers: Watchers) -> str:
     """Return a sentence when kopf's watches are lost although the server is there."""
     if dead := watchers.find_dead():
         return dead
-    if steady() - engine.pods.last_heard > _WELL_S:
+    if steady() - engine.view.pods.last_heard > _WELL_S:
         return ""
     return watchers.find_deaf(api.lent_heard)
 

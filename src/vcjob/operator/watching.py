@@ -87,7 +87,7 @@ def make_registry(engine: Engine, api: ApiClient, *, watch_queues: bool) -> kopf
 
     def is_news(path: str, line: bytes) -> bool:
         # The answer to each of our own writes is in the store; its echo would cost kopf a millisecond.
-        return not (path.endswith("/jobs") and engine.knows(line))
+        return not (path.endswith("/jobs") and engine.view.knows(line))
 
     last_login = -_LOGIN_PAUSE_S
 
@@ -113,9 +113,9 @@ def make_registry(engine: Engine, api: ApiClient, *, watch_queues: bool) -> kopf
     def take_job(event: str, raw: dict[str, Any]) -> None:
         raw = {**raw, "metadata": dict(raw["metadata"])}
         if event == "DELETED":
-            engine.take_deleted_job(raw)
+            engine.view.take_deleted_job(raw)
         else:
-            engine.take_job(raw)
+            engine.view.take_job(raw)
 
     def take_command(event: str, raw: dict[str, Any]) -> None:
         request = read_command(raw)
@@ -123,10 +123,10 @@ def make_registry(engine: Engine, api: ApiClient, *, watch_queues: bool) -> kopf
             engine.take_command(request)
 
     def take_queue(event: str, raw: dict[str, Any]) -> None:
-        engine.take_queue(raw["metadata"]["name"], None if event == "DELETED" else raw)
+        engine.view.take_queue(raw["metadata"]["name"], None if event == "DELETED" else raw)
 
     def take_priority(event: str, raw: dict[str, Any]) -> None:
-        engine.take_priority(raw["metadata"]["name"], None if event == "DELETED" else int(raw.get("value") or 0))
+        engine.view.take_priority(raw["metadata"]["name"], None if event == "DELETED" else int(raw.get("value") or 0))
 
     on_event(JOBS, take_job)
     on_event(COMMANDS, take_command)

@@ -22,7 +22,7 @@ from tests.integration.lives.stage import LIFE_S, Stage
 from vcjob.api.job import Phase
 from vcjob.controller.engine import Engine
 from vcjob.controller.jobs import JobRecord
-from vcjob.controller.surroundings import PassResult
+from vcjob.controller.observer import PassResult
 from vcjob.gang.base import Gang
 from vcjob.gang.none import NoGang
 from vcjob.gang.volcano import VolcanoGang
@@ -162,9 +162,9 @@ async def engine_for(plane: ControlPlane, api: Api, namespace: str, gang: Gang) 
 
         async def feed() -> None:
             async for event in follow(api, JOBS, namespace):
-                (engine.take_deleted_job if event.type == "DELETED" else engine.take_job)(event.object)
+                (engine.view.take_deleted_job if event.type == "DELETED" else engine.view.take_job)(event.object)
 
-        tasks = [asyncio.create_task(run) for run in (engine.watch(), feed(), engine.work())]
+        tasks = [asyncio.create_task(run) for run in (engine.view.watch(), feed(), engine.work())]
         try:
             yield client
         finally:

@@ -16,7 +16,7 @@ from vcjob.controller.decode import decode_group
 from vcjob.controller.decode_pods import decode_pod_message
 from vcjob.controller.engine import Engine
 from vcjob.controller.jobs import JobRecord
-from vcjob.controller.surroundings import PassResult
+from vcjob.controller.observer import PassResult
 from vcjob.gang.base import Gang
 from vcjob.kube.errors import ApiError
 from vcjob.lifecycle.outcome import EventNote
@@ -96,13 +96,13 @@ class SimOperator:
         self.cluster = cluster
         self.engine = Engine(self.api, gang=gang, observer=self.log, assert_leading=lambda: None)  # type: ignore[arg-type]
         self.queue = self.engine.queue = SimQueue(cluster)  # type: ignore[assignment]
-        self.engine.is_busy = lambda: cluster.busy  # type: ignore[method-assign]
+        self.engine.quiet.is_busy = lambda: cluster.busy  # type: ignore[method-assign]
         self.heard = dict.fromkeys((*_KINDS, "commands"), 0)
         self.listed = dict.fromkeys(_KINDS, 0)  # where the present watch of each kind began
         for kind in _KINDS:
             self.list_again(kind)
         self.heard["commands"] = 0
-        for record in self.engine.jobs:
+        for record in self.engine.view.jobs:
             self.queue.add(record.key)
         self.hear_commands()
 
@@ -154,10 +154,10 @@ class SimOperator:
 
     def _store(self, kind: str) -> Any:
         if kind == PODS:
-            return self.engine.pods.store
+            return self.engine.view.pods.store
         if kind == PODGROUPS:
-            return self.engine.groups.store if self.engine.groups else None
-        return self.engine.jobs
+            return self.engine.view.groups.store if self.engine.view.groups else None
+        return self.engine.view.jobs
 
     def _take(self, kind: str, event: str, raw: dict[str, Any]) -> None:
         store = self._store(kind)
@@ -165,7 +165,7 @@ class SimOperator:
             return
         if kind == JOBS:
             body = {**raw, "metadata": dict(raw["metadata"])}
-            (self.engine.take_deleted_job if event == "DELETED" else self.engine.take_job)(body)
+            (self.engine.view.take_deleted_job if event == "DELETED" else self.engine.view.take_job)(body)
             return
         item = decode_pod_message(pod_message(raw)) if kind == PODS else decode_group(msgspec.json.encode(raw))
         (store.deleted if event == "DELETED" else store.put)(item)
@@ -187,8 +187,7 @@ class SimOperator:
             if group.split(Crash)[0] is not None:
                 raise Crash from None
             raise
-        if again is not None and key in self.engine.jobs:
+        if again is not None and key in self.engine.view.jobs:
             self.queue.add_after(key, again)
-        self.engine._going_on.discard(key)
-        self.engine.go_on()
+        self.engine.quiet.done(key)
         return True

@@ -62,7 +62,7 @@ async def test_commands_wait_for_the_next_pass_when_one_fails(failure: Exception
     server = Server(has_job=has_job)
     engine = engine_with(server)
     if has_job:
-        engine.take_job(msgspec.json.decode(await server.get("")))
+        engine.view.take_job(msgspec.json.decode(await server.get("")))
     server.failure = failure
     await take_turn(engine)
     assert [request.name for request in engine._commands.waiting(KEY)] == ["c1", "c2"]
@@ -72,7 +72,7 @@ async def test_commands_wait_for_the_next_pass_when_one_fails(failure: Exception
 async def test_commands_wait_for_the_next_lead_when_a_pass_is_cancelled():
     server = Server(has_job=True)
     engine = engine_with(server)
-    engine.take_job(msgspec.json.decode(await server.get("")))
+    engine.view.take_job(msgspec.json.decode(await server.get("")))
     server.failure = asyncio.CancelledError()
     with pytest.raises(asyncio.CancelledError):
         await take_turn(engine)
@@ -91,7 +91,7 @@ async def test_commands_for_a_job_that_is_not_there_are_deleted():
 async def test_commands_keep_their_order_when_one_comes_while_another_fails():
     server = Server(has_job=True)
     engine = engine_with(server)
-    engine.take_job(msgspec.json.decode(await server.get("")))
+    engine.view.take_job(msgspec.json.decode(await server.get("")))
     late = CommandRequest(namespace="ns", name="c3", uid="c3", action="ResumeJob", target="j", target_uid="")
 
     async def fail(path: str, **_: Any) -> bytes:
@@ -115,7 +115,7 @@ async def test_a_command_under_way_is_carried_out_before_the_work_ends():
         return b"{}"
 
     async def synced() -> None:
-        engine.take_job(msgspec.json.decode(await server.get("")))
+        engine.view.take_job(msgspec.json.decode(await server.get("")))
 
     looked = []
 
@@ -124,7 +124,7 @@ async def test_a_command_under_way_is_carried_out_before_the_work_ends():
         memory.commands.clear()
 
     server.delete = delete  # type: ignore[method-assign]
-    engine.synced = synced  # type: ignore[method-assign]
+    engine.view.synced = synced  # type: ignore[method-assign]
     engine._reconciler.look = look  # type: ignore[assignment,method-assign]
     work = asyncio.create_task(engine.work())
     await deleting.wait()

@@ -213,7 +213,7 @@ def test_a_pod_that_has_lost_its_label_is_a_conflict_of_names_and_no_endless_loo
     async def story(world: World) -> None:
         world.cluster.change((PODS, "ns", "j-w-0"), lambda raw: raw["metadata"]["labels"].clear())
         # A watch by label tells of it as of a deletion.
-        world.operator.engine.pods.store.forget_absent([("ns", "j-w-1")], version=10**9, namespace=None)
+        world.operator.engine.view.pods.store.forget_absent([("ns", "j-w-1")], version=10**9, namespace=None)
         before = world.operator.engine.passes
         await world.catch_up(0)
         job = world.job
@@ -248,7 +248,7 @@ def test_pods_that_the_watch_does_not_show_yet_are_no_evictions():
 
     async def story(world: World) -> None:
         operator = world._start()
-        store = operator.engine.pods.store
+        store = operator.engine.view.pods.store
         store.forget_absent([], version=10**9, namespace=None)
         operator.engine._memories.clear()
         world.operator = operator
@@ -300,7 +300,7 @@ def test_while_the_server_is_busy_pods_come_first_and_their_numbers_later():
         assert len(world.cluster.all(PODS)) == 2
         assert "status" not in world.job
         world.get_busy(0)
-        world.operator.engine.go_on()
+        world.operator.engine.quiet.done(("ns", "j"))
         await world.catch_up(0)
         assert (world.phase, world.job["status"]["pending"]) == ("Pending", 2)
 

@@ -50,14 +50,14 @@ async def test_reading_the_pods_anew_forgets_what_is_no_more_and_keeps_what_is_n
         assert_leading=lambda: None,
     )
     raw = {"namespace": "ns", "name": "j", "uid": "u", "resourceVersion": "1"}
-    engine.take_job({"metadata": raw, "spec": {"tasks": []}})
+    engine.view.take_job({"metadata": raw, "spec": {"tasks": []}})
     for known in (
         pod("old", version=5),
         pod("gone", version=6, name="j-w-1"),
         pod("newer", version=25, name="j-w-2"),
     ):
-        engine.pods.store.put(decode_pod(pod_answer(known)))
-    record = engine.job(("ns", "j"))
+        engine.view.pods.store.put(decode_pod(pod_answer(known)))
+    record = engine.view.job(("ns", "j"))
     assert record is not None
-    await engine.read_pods(record)
-    assert {known.uid for known in engine.pods_of(record).values()} == {"new", "newer"}
+    await engine.view.read_pods(record)
+    assert {known.uid for known in engine.view.pods_of(record).values()} == {"new", "newer"}

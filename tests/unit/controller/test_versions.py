@@ -50,15 +50,15 @@ def event(operator: SimOperator, *, kind: str = "MODIFIED", newer: int = 0, **me
 
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED"])
 def test_a_version_that_is_known_is_no_news(operator: SimOperator, kind: str):
-    assert operator.engine.knows(event(operator, kind=kind))
-    assert operator.engine.knows(event(operator, kind=kind, newer=-1))
+    assert operator.engine.view.knows(event(operator, kind=kind))
+    assert operator.engine.view.knows(event(operator, kind=kind, newer=-1))
 
 
 def test_all_else_is(operator: SimOperator):
-    assert not operator.engine.knows(event(operator, newer=1))
-    assert not operator.engine.knows(event(operator, kind="DELETED"))
-    assert not operator.engine.knows(event(operator, uid="another"))
-    assert not operator.engine.knows(event(operator, name="other"))
+    assert not operator.engine.view.knows(event(operator, newer=1))
+    assert not operator.engine.view.knows(event(operator, kind="DELETED"))
+    assert not operator.engine.view.knows(event(operator, uid="another"))
+    assert not operator.engine.view.knows(event(operator, name="other"))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_all_else_is(operator: SimOperator):
     ],
 )
 def test_what_is_no_event_of_a_job_goes_through(operator: SimOperator, line: bytes):
-    assert not operator.engine.knows(line)
+    assert not operator.engine.view.knows(line)
 
 
 @pytest.mark.parametrize(("age", "doubted"), [(1.0, True), (DOUBT_S + 1, False), (-DOUBT_S, False)])
@@ -81,7 +81,7 @@ def test_a_write_without_an_answer_is_not_doubted_for_ever(
     """It had no effect and the status needs no other write, so nothing else would end the doubt."""
     while loop.run_until_complete(operator.work()):
         pass
-    record = operator.engine.job(("ns", "j"))
+    record = operator.engine.view.job(("ns", "j"))
     assert record is not None
     memory: JobMemory = operator.engine._memories[record.key]
     memory.doubt = Doubt(

@@ -118,7 +118,7 @@ class Laws:
         return named or [i for i in self.open if i.task in restart.targets and not self.world.has_pod(i.uid)]
 
     def _kills_something(self) -> bool:
-        known = self.world.operator.engine.pods.store
+        known = self.world.operator.engine.view.pods.store
         return any(pod.is_alive and pod.owner_uid == self.world.job_uid for pod in known)
 
     def _check_creation(self, write: Write) -> None:
@@ -132,7 +132,7 @@ class Laws:
         assert _phase_in(status) in ("", "Pending", "Running"), "Pods are made in Pending and Running only"
         assert int(notes[ANNOTATION_JOB_VERSION]) == status.get("version", 0), "no Pod is made for an earlier run"
         assert int(notes[ANNOTATION_JOB_RETRY_COUNT]) == status.get("retryCount", 0)
-        record = self.world.operator.engine.jobs.get(("ns", "j"))
+        record = self.world.operator.engine.view.jobs.get(("ns", "j"))
         assert record is not None
         wanted = next(t.task.replicas for t in record.revision.tasks if t.task.name == notes[LABEL_TASK_SPEC])
         assert int(notes[LABEL_TASK_INDEX]) < wanted, "no Pod beyond the desired set"
@@ -371,7 +371,7 @@ class World:
 
     def _check_rest(self) -> None:
         """Nothing is due and nothing to be heard: then nothing may be left to do either."""
-        record = self.operator.engine.jobs.get(("ns", "j"))
+        record = self.operator.engine.view.jobs.get(("ns", "j"))
         if self.job is None or record is None:
             assert self.job is None and record is None
             assert not self.cluster.all(PODS) and not self.cluster.all(PODGROUPS)

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from vcjob.controller.commands import CommandRequest
 from vcjob.controller.engine import Engine
-from vcjob.controller.surroundings import PassResult
+from vcjob.controller.observer import PassResult
 from vcjob.gang.volcano import VolcanoGang
 from vcjob.kube.clock import steady
 from vcjob.operator.metrics import Metrics

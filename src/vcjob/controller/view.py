@@ -1,0 +1,348 @@
+"""The view: what this process knows of Jobs, their Pods and groups, Queues and priorities.
+
+Watches and the answers to our own writes keep it in step, on every replica. It decides nothing: what somebody else has
+changed is news, told to a listener by the Job's key; what we wrote ourselves is not.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, Generic, Protocol
+
+import msgspec
+
+from vcjob.api.names import BATCH_API_VERSION, BATCH_GROUP, LABEL_JOB_NAME, SCHEDULING_GROUP
+from vcjob.gang.base import Gang, Group
+from vcjob.kube.backoff import retry_delay
+from vcjob.kube.client import ApiClient
+from vcjob.kube.clock import steady
+from vcjob.kube.errors import ApiError, NotFound
+from vcjob.kube.forms import JsonForm, ProtobufForm
+from vcjob.kube.informer import Informer
+from vcjob.kube.protobuf import PROTOBUF
+from vcjob.kube.store import Store, T
+from vcjob.lifecycle.pod import FAILED, Pod
+
+from .decode import decode_group_event, decode_identity_event
+from .decode_pods import decode_pod_message, decode_pods
+from .jobs import JobRecord, make_record
+from .queue import Key
+from .reports import Sink
+
+__all__ = ("Listener", "View")
+
+log = logging.getLogger(__name__)
+
+_LIST_AGAIN_S: Final = 10.0
+_NO_PODS: Final[Mapping[str, Pod]] = MappingProxyType({})
+
+
+class Listener(Protocol):
+    """Who is told what others have done."""
+
+    def hear(self, key: Key, *, can_wait: bool) -> None:
+        """Something of this Job has changed; it `can_wait` if it is what was expected."""
+        ...
+
+    def lose_job(self, key: Key, last: JobRecord | None) -> None:
+        """The Job is no more."""
+        ...
+
+    def lose_pod(self, pod: Pod) -> None:
+        """A Pod is gone that we did not delete."""
+        ...
+
+
+class View:
+    """For one running loop."""
+
+    def __init__(self, api: ApiClient, *, gang: Gang, namespaces: tuple[str, ...], listener: Listener) -> None:
+        self.jobs: Store[JobRecord] = Store(self._job_changed, now=steady)
+        self.pods = Informer(
+            api,
+            "/api/v1/pods",
+            form=ProtobufForm(decode_pod_message),
+            on_change=self._pod_changed,
+            params={"labelSelector": LABEL_JOB_NAME},
+            namespaces=namespaces,
+        )
+        self.groups: Informer[Group] | None = None
+        if gang.uses_groups:
+            self.groups = Informer(
+                api,
+                f"/apis/{SCHEDULING_GROUP}/v1beta1/podgroups",
+                form=JsonForm(decode_group_event),
+                on_change=self._group_changed,
+                namespaces=namespaces,
+            )
+        self.priorities: Mapping[str, int] = {}
+        self.fault = ""  # why the Jobs are not known; empty when they are
+        self._api = api
+        self._namespaces = namespaces
+        self._listener = listener
+        self._queues: dict[str, Mapping[str, Any]] = {}
+        self._queues_known = False
+        self._pods_by_job: dict[Key, dict[str, Pod]] = {}
+        self._groups_by_uid: dict[str, Group] = {}
+        self._writing = False  # a store is being told of our own write
+
+    # What a pass looks at
+
+    def job(self, key: Key) -> JobRecord | None:
+        return self.jobs.get(key)
+
+    def pods_of(self, record: JobRecord) -> Mapping[str, Pod]:
+        return self._pods_by_job.get(record.key, _NO_PODS)
+
+    def count_pods(self, key: Key) -> int:
+        return len(self._pods_by_job.get(key, _NO_PODS))
+
+    def group_of(self, record: JobRecord) -> Group | None:
+        return self._groups_by_uid.get(record.uid)
+
+    def queue_of(self, name: str) -> Mapping[str, Any] | None:
+        return self._queues.get(name)
+
+    @property
+    def knows_queues(self) -> bool:
+        """Whether a Queue that is not there does not exist."""
+        return self.groups is not None and self._queues_known
+
+    def now(self) -> float:
+        """Return the API server's time, in seconds since the epoch."""
+        return self._api.clock.now().timestamp()
+
+    def is_current(self, record: JobRecord) -> bool:
+        """Return whether the record still tells what the Job wants; its status may have moved on."""
+        now = self.jobs.get(record.key)
+        return now is not None and now.uid == record.uid and not now.deleting and now.revision is record.revision
+
+    # What our own writes bring
+
+    def put_job(self, raw: dict[str, Any]) -> None:
+        with _Writing(self):
+            self.take_job(raw)
+
+    def drop_job(self, record: JobRecord) -> None:
+        with _Writing(self):
+            self.jobs.remove(record.key, uid=record.uid)
+
+    @property
+    def own_pods(self) -> Sink[Pod]:
+        return OwnWrites(self, self.pods.store)
+
+    @property
+    def own_groups(self) -> Sink[Group] | None:
+        return OwnWrites(self, self.groups.store) if self.groups else None
+
+    # What is read anew
+
+    async def read_job(self, record: JobRecord) -> None:
+        """Read the Job anew, because a write has shown that the stored version is old."""
+        try:
+            raw = msgspec.json.decode(await self._api.get(record.path))
+        except NotFound:
+            self.drop_job(record)
+        else:
+            self.put_job(raw)
+
+    async def find_job(self, key: Key) -> bool:
+        """Ask the API server for a Job that no watch has told of; return whether there is one."""
+        try:
+            path = f"/apis/{BATCH_API_VERSION}/namespaces/{key[0]}/jobs/{key[1]}"
+            self.take_job(msgspec.json.decode(await self._api.get(path)))
+        except NotFound:
+            return False
+        return True
+
+    async def read_pods(self, record: JobRecord) -> None:
+        """Read the Job's Pods anew, because its status and what the watch has shown do not go together."""
+        path = f"/api/v1/namespaces/{record.namespace}/pods"
+        selector = {"labelSelector": f"{LABEL_JOB_NAME}={record.name}"}
+        version, listed = decode_pods(await self._api.get(path, params=selector, accept=PROTOBUF))
+        present = {pod.uid for pod in listed}
+        with _Writing(self):
+            for pod in [*self.pods_of(record).values()]:
+                if pod.uid not in present and pod.version <= version:
+                    self.pods.store.remove(pod.key, uid=pod.uid)
+            for pod in listed:
+                self.pods.store.put(pod)
+
+    async def read_jobs(self) -> int:
+        """Bring the Jobs in step with a list; return how many were not as the watch had told.
+
+        The watch is kopf's, and it does not tell of what vanished while it was cut.
+        """
+        wrong = 0
+        if self.groups is not None:
+            await self._read_queues()
+        for namespace in self._namespaces or (None,):
+            root = f"/apis/{BATCH_GROUP}/v1alpha1"
+            path = f"{root}/jobs" if namespace is None else f"{root}/namespaces/{namespace}/jobs"
+            listing = msgspec.json.decode(await self._api.get(path, params={"resourceVersion": "0"}, timeout_s=60.0))
+            present = set()
+            for raw in listing["items"]:
+                meta = raw["metadata"]
+                key = (meta["namespace"], meta["name"])
+                present.add(key)
+                known = self.jobs.get(key)
+                if known is None or known.version < int(meta["resourceVersion"]):
+                    wrong += known is not None
+                    self.take_job({"apiVersion": f"{BATCH_GROUP}/v1alpha1", "kind": "Job", **raw})
+            version = int(listing["metadata"]["resourceVersion"])
+            wrong += self.jobs.forget_absent(present, version=version, namespace=namespace)
+        return wrong
+
+    async def _read_queues(self) -> None:
+        listing = msgspec.json.decode(await self._api.get(f"/apis/{SCHEDULING_GROUP}/v1beta1/queues"))
+        for raw in listing["items"]:
+            self.take_queue(raw["metadata"]["name"], raw)
+        self._queues_known = True
+
+    # What the watches bring
+
+    async def watch(self) -> None:
+        """Keep the stores of Pods and groups in step, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.pods.run(), name="pods")
+            if self.groups is not None:
+                group.create_task(self.groups.run(), name="groups")
+
+    async def synced(self) -> None:
+        """Wait until the stores hold everything that was there at the start."""
+        await self.pods.synced.wait()
+        if self.groups is not None:
+            await self.groups.synced.wait()
+        attempt = 0
+        while True:
+            try:
+                await self.read_jobs()
+            except ApiError as error:
+                self.fault = f"jobs cannot be listed: {error.message}"
+                delay = retry_delay(attempt, chance=random.random(), base_s=0.5, cap_s=_LIST_AGAIN_S)
+                log.warning("jobs cannot be listed", extra={"error": error.message, "wait_s": round(delay, 2)})
+                await asyncio.sleep(delay)
+                attempt += 1
+            else:
+                self.fault = ""
+                return
+
+    def take_job(self, raw: dict[str, Any]) -> None:
+        """Take a version of a Job, from a watch or as the answer to a write."""
+        meta = raw["metadata"]
+        key = (meta["namespace"], meta["name"])
+        meta.pop("managedFields", None)
+        known = self.jobs.get(key)
+        if known is not None and known.uid == meta["uid"] and int(meta["resourceVersion"]) <= known.version:
+            return
+        self.jobs.put(make_record(raw, known))
+
+    def knows(self, line: bytes) -> bool:
+        """Return whether a watch event tells of no newer version of a Job than the store has."""
+        try:
+            event, key, uid, version = decode_identity_event(line)
+        except msgspec.MsgspecError:  # a bookmark, an error, or something strange: not ours to judge
+            return False
+        known = self.jobs.get(key)
+        return event in ("ADDED", "MODIFIED") and known is not None and known.uid == uid and version <= known.version
+
+    def take_deleted_job(self, raw: dict[str, Any]) -> None:
+        """Take the last version of a Job that is gone."""
+        self.jobs.deleted(make_record(raw, self.jobs.get((raw["metadata"]["namespace"], raw["metadata"]["name"]))))
+
+    def take_queue(self, name: str, spec: Mapping[str, Any] | None) -> None:
+        """Take a Queue's spec, None when it is gone; Jobs that wait for it are looked at."""
+        if spec is None:
+            self._queues.pop(name, None)
+            return
+        new = name not in self._queues
+        self._queues[name] = spec
+        if new:
+            for record in self.jobs:
+                if record.revision.job.spec.queue == name and not record.status.running:
+                    self._listener.hear(record.key, can_wait=False)
+
+    def take_priority(self, name: str, value: int | None) -> None:
+        """Take a PriorityClass's value, None when it is gone."""
+        self.priorities = {k: v for k, v in self.priorities.items() if k != name} | (
+            {} if value is None else {name: value}
+        )
+
+    # From changes of the stores to news
+
+    def _job_changed(self, key: Key, old: JobRecord | None, new: JobRecord | None) -> None:
+        if new is None:
+            self._listener.lose_job(key, old)
+        elif not self._writing:
+            self._listener.hear(key, can_wait=False)
+
+    def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and (new is None or new.uid != old.uid or new.job != old.job):
+            self._forget_pod(old)
+        if new is not None:
+            self._pods_by_job.setdefault((new.namespace, new.job), {})[new.name] = new
+        if self._writing:
+            return
+        if old is None or new is None or old.signature != new.signature:
+            for job in {(pod.namespace, pod.job) for pod in (old, new) if pod is not None}:
+                self._listener.hear(job, can_wait=_takes_its_course(old, new))
+
+    def _forget_pod(self, pod: Pod) -> None:
+        job = (pod.namespace, pod.job)
+        pods = self._pods_by_job.get(job)
+        if pods is not None:
+            pods.pop(pod.name, None)
+            if not pods:
+                del self._pods_by_job[job]
+        if not self._writing:
+            self._listener.lose_pod(pod)
+
+    def _group_changed(self, key: Key, old: Group | None, new: Group | None) -> None:
+        group = new or old
+        assert group is not None
+        if not group.owner_uid:
+            return
+        if new is None:
+            self._groups_by_uid.pop(group.owner_uid, None)
+        else:
+            self._groups_by_uid[group.owner_uid] = new
+        if not self._writing and (old is None or new is None or old.signature != new.signature):
+            self._listener.hear((group.namespace, group.owner_name), can_wait=False)
+
+
+def _takes_its_course(old: Pod | None, new: Pod | None) -> bool:
+    """Return whether a Pod has done what was expected of it, so that nobody hurries to hear of it."""
+    return old is not None and new is not None and new.deleted is None and new.phase != FAILED
+
+
+class OwnWrites(Generic[T]):
+    """A store as the executor sees it: what it puts there is our own write, and no news."""
+
+    def __init__(self, view: View, store: Store[T]) -> None:
+        self._view = view
+        self._store = store
+
+    def put(self, item: T) -> None:
+        with _Writing(self._view):
+            self._store.put(item)
+
+    def remove(self, key: Key, *, uid: str) -> None:
+        with _Writing(self._view):
+            self._store.remove(key, uid=uid)
+
+
+class _Writing:
+    """While it lasts, changes of the stores are our own."""
+
+    __slots__ = ("_view",)
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def __enter__(self) -> None:
+        self._view._writing = True
+
+    def __exit__(self, *args: object) -> None:
+        self._view._writing = False
