@@ -76,6 +76,7 @@ def test_a_drained_node_restarts_the_job_as_its_policy_says(
     pods = kubectl.wait_for_pods("moved", "Running", count=2)
     before = uids(kubectl, "moved")
     node = pods["moved-worker-0"]["spec"]["nodeName"]
+    leader = release.leader()
     assert callable(drained)
     drained(node)
     wait_for(
@@ -87,8 +88,9 @@ def test_a_drained_node_restarts_the_job_as_its_policy_says(
     assert node not in {pod["spec"]["nodeName"] for pod in again.values()}
     moved = kubectl.wait_for_phase("moved", "Running")
     assert moved["status"]["retryCount"] == 1
-    assert "EvictionByEvictionAPI" in kubectl.events("moved")
+    # Where the leader went with the node, the next one may find no more than that a Pod is missing.
     release.wait_until_ready()
+    assert ("EvictionByEvictionAPI" if release.leader() == leader else "RestartJob") in kubectl.events("moved")
 
 
 def test_a_deleted_namespace_takes_its_jobs_without_a_trace(
