@@ -16,13 +16,14 @@ __all__ = ("check_policies", "policy_warnings")
 
 EVENTS: Final = tuple(event.value for event in Event)
 ACTIONS: Final = tuple(action.value for action in Action)
-CHOICES: Final = f" valid events are [{', '.join(EVENTS)}], valid actions are [{', '.join(ACTIONS)}]"
+CHOICES: Final = f"; valid events are [{', '.join(EVENTS)}], valid actions are [{', '.join(ACTIONS)}]"
 
 
 def check_policies(policies: Sequence[LifecyclePolicy], *, field: str) -> Iterator[Problem]:
     """Yield the first problem of a list of policies; `field` is the list's path."""
     for problem in _problems(policies, field=field):
-        yield refused(problem.field, problem.value, message=problem.message + CHOICES)
+        choices = "" if problem.field.endswith((".exitCode", ".timeout")) else CHOICES
+        yield refused(problem.field, problem.value, message=problem.message + choices)
         return
 
 

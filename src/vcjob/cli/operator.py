@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from .options import bind_address, namespace, option
+from .options import bind_address, namespace, option, some_text
 
 __all__ = ("operator",)
 
@@ -21,7 +21,9 @@ __all__ = ("operator",)
     help="Watch this namespace only; may be given several times.",
 )
 @option("--gang-scheduler", type=click.Choice(["none", "volcano"]), default="none", help="Who starts gangs.")
-@option("--scheduler-name", default="volcano", help="The schedulerName that means the gang scheduler.")
+@option(
+    "--scheduler-name", default="volcano", callback=some_text, help="The schedulerName that means the gang scheduler."
+)
 @option("--leader-elect/--no-leader-elect", default=True, help="Let one of several replicas work.")
 @option("--leader-elect-namespace", callback=namespace, help="Namespace of the Lease; default: the operator's own.")
 @option("--health-bind-address", default=":8081", callback=bind_address, help="/livez and /readyz; 0: off.")

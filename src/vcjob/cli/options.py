@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ("bind_address", "namespace", "option")
+__all__ = ("bind_address", "namespace", "option", "some_text")
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -26,6 +26,13 @@ def bind_address(context: click.Context, parameter: click.Parameter, value: str)
         return parse_bind_address(value)
     except ValueError as error:
         raise click.BadParameter(str(error), context, parameter) from error
+
+
+def some_text(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Check for click that a text is not empty."""
+    if not value.strip():
+        raise click.BadParameter("it is empty", context, parameter)
+    return value
 
 
 def namespace(context: click.Context, parameter: click.Parameter, value: Any) -> Any:

@@ -86,7 +86,7 @@ def _slim_pod(raw: Any) -> Pod:
     labels, annotations = meta.labels, meta.annotations
     containers, inits = status.container_statuses, status.init_container_statuses
     phase = status.phase or PENDING
-    evicted = annotations.get(ANNOTATION_EVICTED_AT)
+    evicted = read_number(annotations.get(ANNOTATION_EVICTED_AT, ""), -1)
     return Pod(
         namespace=_word(meta.namespace),
         name=meta.name,
@@ -109,7 +109,7 @@ def _slim_pod(raw: Any) -> Pod:
         reason=_word(status.reason or _disruption(status)),
         detail=_detail(status) if phase == PENDING else "",
         since=_since(status) if phase in (FAILED, SUCCEEDED) else None,
-        evicted_at=float(evicted) if evicted and evicted.replace(".", "", 1).isdigit() else None,
+        evicted_at=float(evicted) if evicted >= 0 else None,
     )
 
 

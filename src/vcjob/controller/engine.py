@@ -189,6 +189,9 @@ class Engine:
             self.passes += 1
             self.pass_seconds += took
             self._observer.pass_ended(result, took)
+            if log.isEnabledFor(logging.DEBUG):
+                later = {} if again is None else {"again_s": round(again, 2)}
+                log.debug("pass", extra={"job": "/".join(key), "result": result, "took_s": round(took, 4), **later})
             # Nothing is remembered of a Job that is gone, and there would be no end to it.
             spacing = self._pace.take(steady(), pods=self.view.count_pods(key))
             self.queue.done(key, spacing_s=spacing if key in self.view.jobs else 0.0)

@@ -35,7 +35,7 @@ __all__ = ("Listener", "View")
 
 log = logging.getLogger(__name__)
 
-_LIST_AGAIN_S: Final = 10.0
+_LIST_AGAIN_CAP_S: Final = 10.0
 _NO_PODS: Final[Mapping[str, Pod]] = MappingProxyType({})
 
 
@@ -221,7 +221,7 @@ class View:
                 await self.read_jobs()
             except ApiError as error:
                 self.fault = f"jobs cannot be listed: {error.message}"
-                delay = retry_delay(attempt, chance=random.random(), base_s=0.5, cap_s=_LIST_AGAIN_S)
+                delay = retry_delay(attempt, chance=random.random(), base_s=0.5, cap_s=_LIST_AGAIN_CAP_S)
                 log.warning("jobs cannot be listed", extra={"error": error.message, "wait_s": round(delay, 2)})
                 await asyncio.sleep(delay)
                 attempt += 1
@@ -287,7 +287,7 @@ class View:
             return
         if old is None or new is None or old.signature != new.signature:
             for job in {(pod.namespace, pod.job) for pod in (old, new) if pod is not None}:
-                self._listener.hear(job, can_wait=_takes_its_course(old, new))
+                self._listener.hear(job, can_wait=_is_expected(old, new))
 
     def _forget_pod(self, pod: Pod) -> None:
         job = (pod.namespace, pod.job)
@@ -312,9 +312,11 @@ class View:
             self._listener.hear((group.namespace, group.owner_name), can_wait=False)
 
 
-def _takes_its_course(old: Pod | None, new: Pod | None) -> bool:
+def _is_expected(old: Pod | None, new: Pod | None) -> bool:
     """Return whether a Pod has done what was expected of it, so that nobody hurries to hear of it."""
-    return old is not None and new is not None and new.deleted is None and new.phase != FAILED
+    if old is None or new is None or (old.job, old.owner_uid) != (new.job, new.owner_uid):
+        return False
+    return new.deleted is None and new.phase != FAILED
 
 
 class OwnWrites(Generic[T]):

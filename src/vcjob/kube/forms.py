@@ -4,7 +4,7 @@ Owns nothing; pure. An informer asks for its kind in one form and has what comes
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -21,7 +21,7 @@ from vcjob.kube.protobuf import (
     unwrap,
 )
 
-__all__ = ("Bookmark", "Failure", "Form", "JsonForm", "ProtobufForm", "Unreadable")
+__all__ = ("Bookmark", "Failure", "Form", "Identity", "JsonForm", "ProtobufForm", "Unreadable")
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -40,6 +40,15 @@ class Failure:
 
     code: int  # as of HTTP
     status: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Which object something is about."""
+
+    key: tuple[str, str]
+    uid: str
+    deleted: bool = False
 
 
 class Unreadable(Exception):
@@ -68,6 +77,14 @@ class Form(Protocol[T_co]):
         """
         ...
 
+    def identify_item(self, item: bytes) -> Identity:
+        """Return which object an item of a list is, if no more of it can be read. Raises anything."""
+        ...
+
+    def identify_event(self, piece: bytes) -> Identity:
+        """Return which object an event is about, if no more of it can be read. Raises anything."""
+        ...
+
 
 class _ListMeta(msgspec.Struct, gc=False):
     version: str = msgspec.field(name="resourceVersion", default="0")
@@ -83,6 +100,21 @@ class _Envelope(msgspec.Struct):
     object: msgspec.Raw
 
 
+class _Meta(msgspec.Struct, gc=False):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+
+
+class _Object(msgspec.Struct):
+    metadata: _Meta
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: _Object
+
+
 class _Bookmark(msgspec.Struct, gc=False):
     metadata: _ListMeta
 
@@ -94,6 +126,7 @@ class _ErrorStatus(msgspec.Struct, gc=False):
 _decode_list = msgspec.json.Decoder(_List).decode
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
+_decode_event = msgspec.json.Decoder(_Event).decode
 _decode_error = msgspec.json.Decoder(_ErrorStatus).decode
 
 _CONTROL: Final = (b'{"type":"BOOKMARK"', b'{"type":"ERROR"')
@@ -131,6 +164,14 @@ class JsonForm(Generic[T]):
             if any(word in piece[:40] for word in _CONTROL_TYPES):
                 return _read_control(piece)
             raise
+
+    def identify_item(self, item: bytes) -> Identity:
+        return self.identify_event(item)
+
+    def identify_event(self, piece: bytes) -> Identity:
+        event = _decode_event(piece)
+        meta = event.object.metadata
+        return Identity(key=(meta.namespace, meta.name), uid=meta.uid, deleted=event.type == "DELETED")
 
 
 def _read_control(line: bytes) -> Bookmark | Failure:
@@ -175,3 +216,11 @@ class ProtobufForm(Generic[T]):
         except (DecodeError, ValueError) as error:
             raise Unreadable(str(error)) from error
         return kind, self._decode(message)
+
+    def identify_item(self, item: bytes) -> Identity:
+        meta = Object.FromString(item).metadata
+        return Identity(key=(meta.namespace, meta.name), uid=meta.uid)
+
+    def identify_event(self, piece: bytes) -> Identity:
+        event = WatchEvent.FromString(piece)
+        return replace(self.identify_item(unwrap(event.object.raw)[1]), deleted=event.type == "DELETED")

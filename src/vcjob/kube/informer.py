@@ -13,9 +13,10 @@ from the store after the next list, with the same call to the listener as for a 
 import asyncio
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Final, Generic
 
@@ -23,7 +24,7 @@ from vcjob.kube.backoff import retry_delay
 from vcjob.kube.client import JSON, ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.errors import ApiError, Gone, NotFound, ServerError, Transient, error_from_response
-from vcjob.kube.forms import Bookmark, Failure, Form, Unreadable
+from vcjob.kube.forms import Bookmark, Failure, Form, Identity, Unreadable
 from vcjob.kube.store import OnChange, Store, T
 
 __all__ = ("Informer", "InformerStats")
@@ -199,7 +200,8 @@ class _Stream(Generic[T]):
             try:
                 item = self._form.read_item(raw)
             except Exception as error:  # one malformed object must not blind us to all the others
-                self._pass_over(raw, error)
+                if (found := self._pass_over(partial(self._form.identify_item, raw), error)) is not None:
+                    present.append(found.key)
             else:
                 present.append(item.key)
                 self._store.put(item)
@@ -250,7 +252,9 @@ class _Stream(Generic[T]):
         except Unreadable as error:
             raise ServerError(f"the watch of {self.path} cannot be read: {error}", path=self.path) from error
         except Exception as error:  # one malformed object must not blind us to all the others
-            self._pass_over(piece, error)
+            found = self._pass_over(partial(self._form.identify_event, piece), error)
+            if found is not None and found.deleted:
+                self._store.remove(found.key, uid=found.uid)
             return
         match event:
             case Bookmark(version=version):
@@ -268,9 +272,16 @@ class _Stream(Generic[T]):
                 else:
                     self._store.put(item)
 
-    def _pass_over(self, raw: bytes, error: Exception) -> None:
+    def _pass_over(self, identify: Callable[[], Identity], error: Exception) -> Identity | None:
+        """Tell of an object that cannot be read, and return which it is; what was known of it stays."""
         self._stats.undecodable += 1
-        log.error("object cannot be decoded", extra={"path": self.path, "error": str(error), "object": repr(raw[:300])})
+        try:
+            found = identify()
+        except Exception:
+            found = None
+        name = "/".join(found.key) if found else "unknown"
+        log.error("object cannot be decoded", extra={"path": self.path, "object": name, "error": str(error)})
+        return found
 
     # Health
 

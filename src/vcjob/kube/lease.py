@@ -157,7 +157,9 @@ class LeaseElector:
                     await on_stopped()
                 finally:
                     await self._release()
-            log.warning("lead lost", extra={"identity": self.identity, "leader": self.leader})
+            # Who leads now is heard by the next try only; until then our own name stands there.
+            others = {"leader": self.leader} if self.leader != self.identity else {}
+            log.warning("lead lost", extra={"identity": self.identity, **others})
 
     async def _wait_for_lead(self) -> None:
         while True:

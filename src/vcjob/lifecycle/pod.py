@@ -70,6 +70,12 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             self.detail,
             self.task,
             self.index,
+            self.job,
+            self.owner_uid,
+            self.partition,
+            self.job_version,
+            self.retry,
+            self.evicted_at,
         )
 
     @property

@@ -5,7 +5,7 @@ Pure. The template's parts are shared by all Pods of a task and never changed; o
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from vcjob.api.job import Job, Task
 from vcjob.api.names import (
@@ -18,6 +18,7 @@ from vcjob.api.names import (
     ANNOTATION_JOB_RETRY_COUNT,
     ANNOTATION_JOB_VERSION,
     ANNOTATION_NUMA_POLICY,
+    ANNOTATION_OUT_OF_SYNC,
     ANNOTATION_PREEMPTABLE,
     ANNOTATION_REVOCABLE_ZONE,
     ANNOTATION_TEMPLATE_UID,
@@ -104,6 +105,10 @@ class PodRenderer:
             spec["priorityClassName"] = job.spec.priority_class_name
 
 
+# What the operator says of one Pod. A template that was copied from a living Pod has them, and would say it of all.
+_MARKS: Final = (ANNOTATION_EVICTED_AT, ANNOTATION_OUT_OF_SYNC)
+
+
 class _TaskMetadata:
     """Labels and annotations that all Pods of a task share."""
 
@@ -116,8 +121,9 @@ class _TaskMetadata:
         self.task = task
         self.finalizers: list[str] = template.get("finalizers") or []
         self.labels: dict[str, str] = {**(template.get("labels") or {}), **common, LABEL_JOB_NAMESPACE: job.namespace}
+        own = template.get("annotations") or {}
         self.annotations: dict[str, str] = {
-            **(template.get("annotations") or {}),
+            **{key: value for key, value in own.items() if key not in _MARKS},
             **common,
             ANNOTATION_GROUP_NAME: group,
             ANNOTATION_TEMPLATE_UID: f"{job.name}-{task.name}",

@@ -16,6 +16,7 @@ NO_KUBECONFIG = {"KUBECONFIG": "/does/not/exist"}
         ("--log-format", "xml", "'xml' is not one of"),
         ("--health-bind-address", "nowhere", "'nowhere' is no bind address"),
         ("--metrics-bind-address", ":99999", "':99999' is no bind address"),
+        ("--scheduler-name", " ", "it is empty"),
         ("--namespace", "Not/AName", "'Not/AName' is no namespace"),
         ("--leader-elect-namespace", "a_b", "'a_b' is no namespace"),
         ("--leader-elect", "perhaps", "'perhaps' is not a valid boolean"),

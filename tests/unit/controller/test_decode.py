@@ -121,6 +121,24 @@ def test_an_index_that_is_none_makes_a_pod_nobodys(value):
     assert pod(meta={"annotations": {"volcano.sh/task-index": value}}).index == -1
 
 
+@pytest.mark.parametrize(
+    ("value", "time"),
+    [("1800000000", 1.8e9), ("", None), ("x", None), ("-1", None), ("²", None), ("٣", None), ("1e400", None)],
+)
+def test_an_eviction_that_cannot_be_read_is_none(value: str, time: float | None):
+    assert pod(meta={"annotations": {"vcjob/evicted-at": value}}).evicted_at == time
+
+
+@pytest.mark.parametrize("field", ["labels", "ownerReferences", "annotations"])
+def test_a_pod_that_is_given_to_another_job_has_changed(field: str):
+    given = {
+        "labels": {"volcano.sh/job-name": "k"},
+        "ownerReferences": [],
+        "annotations": {"volcano.sh/job-version": "9"},
+    }
+    assert pod(phase="Running").signature != pod(phase="Running", meta={field: given.get(field, [])}).signature
+
+
 def test_a_pod_without_labels_annotations_and_status_is_read():
     bare = {"metadata": {"name": "x", "uid": "u"}, "spec": {}}
     found = decode_pod(pod_answer(bare))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.unit.controller.cluster import JOBS, Cluster
+from tests.unit.controller.cluster import JOBS, PODS, Cluster
 from tests.unit.controller.operator import SimLoop, SimOperator
 
 from vcjob.controller.doubt import DOUBT_S, Doubt
@@ -14,13 +14,14 @@ from vcjob.controller.memory import JobMemory
 from vcjob.gang.none import NoGang
 from vcjob.lifecycle.status import Status
 
+TEMPLATE: dict[str, Any] = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
 RAW: dict[str, Any] = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
     "kind": "Job",
     "metadata": {"name": "j"},
     "spec": {
         "minAvailable": 1,
-        "tasks": [{"name": "t", "replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}],
+        "tasks": [{"name": "t", "replicas": 1, "template": TEMPLATE}],
     },
 }
 
@@ -72,6 +73,20 @@ def test_all_else_is(operator: SimOperator):
 )
 def test_what_is_no_event_of_a_job_goes_through(operator: SimOperator, line: bytes):
     assert not operator.engine.view.knows(line)
+
+
+def test_a_template_cannot_say_of_its_pods_what_the_operator_says(loop: SimLoop):
+    """Whoever copies the metadata of a living Pod has these marks in it."""
+    marks = {"vcjob/evicted-at": "100", "volcano.sh/controller-out-of-sync": "true", "own": "kept"}
+    task = {**RAW["spec"]["tasks"][0], "template": {"metadata": {"annotations": marks}, **TEMPLATE}}
+    loop.cluster = cluster = Cluster()
+    cluster.create(JOBS, {**RAW, "spec": {**RAW["spec"], "tasks": [task]}})
+    operator = SimOperator(cluster, gang=NoGang(gang_scheduler_name="none"))
+    while loop.run_until_complete(operator.work()):
+        pass
+    (pod,) = cluster.all(PODS)
+    assert pod["metadata"]["annotations"]["own"] == "kept"
+    assert not {"vcjob/evicted-at", "volcano.sh/controller-out-of-sync"} & pod["metadata"]["annotations"].keys()
 
 
 @pytest.mark.parametrize(("age", "doubted"), [(1.0, True), (DOUBT_S + 1, False), (-DOUBT_S, False)])

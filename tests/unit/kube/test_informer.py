@@ -232,6 +232,19 @@ async def test_one_malformed_object_hides_no_other(api: ApiClient, server: FakeS
         assert informer.stats.undecodable == 2
 
 
+async def test_an_object_that_can_no_longer_be_read_stays_until_it_is_gone(api: ApiClient, server: FakeServer) -> None:
+    server.put(PODS, "default", "a", value=1)
+    async with following(api) as (informer, _):
+        server.put(PODS, "default", "a", value="not a number")
+        await until(lambda: informer.stats.undecodable == 1)
+        server.inject(Answer(code=410), verb="WATCH")
+        server.cut_watches()
+        await until(lambda: informer.relists == 1)
+        assert names(informer) == {"a"}
+        server.remove(PODS, "default", "a")
+        await until(lambda: not names(informer))
+
+
 async def test_a_kind_that_does_not_exist_is_waited_for_and_told_once(
     api: ApiClient, server: FakeServer, caplog: pytest.LogCaptureFixture
 ) -> None:
