@@ -137,9 +137,15 @@ class Stage:
             self.namespace,
         )
 
-    async def group(self, name: str) -> Object | None:
-        found = await self.api.list(POD_GROUPS, self.namespace)
-        return next((g for g in found if g["metadata"]["ownerReferences"][0]["name"] == name), None)
+    async def group(self, name: str, *, phase: str | None = None) -> Object | None:
+        """Return the group of a Job; with `phase` only if it is in that."""
+        found = [
+            group
+            for group in await self.api.list(POD_GROUPS, self.namespace)
+            if group["metadata"]["ownerReferences"][0]["name"] == name
+            and phase in (None, group.get("status", {}).get("phase"))
+        ]
+        return found[0] if found else None
 
     async def ready(self, name: str, count: int) -> None:
         """Wait until so many Pods run and no other is there."""

@@ -158,7 +158,8 @@ async def restarted_by_an_unknown_group(stage: Stage, name: str) -> None:
     stage.kubelet.groups[name] = "Pending"
     await stage.kubelet.move_group(await stage.group(name) or {}, "Unknown")
     at = await stage.sees(name, "Restarting", "Pending", since=at)
-    group = await eventually(lambda: stage.group(name), timeout_s=LIFE_S)
+    # Only then: the kubelet's word on the new group must not come after ours.
+    group = await eventually(lambda: stage.group(name, phase="Pending"), timeout_s=LIFE_S)
     await stage.kubelet.move_group(group or {}, "Inqueue")
     await stage.sees(name, "Running", since=at)
 
