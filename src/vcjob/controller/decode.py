@@ -15,7 +15,6 @@ from vcjob.kube.protobuf import is_protobuf, unwrap
 __all__ = (
     "decode_group",
     "decode_group_event",
-    "decode_identity_event",
     "decode_uid",
     "is_gone",
     "read_number",
@@ -35,21 +34,13 @@ class _Meta(msgspec.Struct, rename="camel"):
     uid: str
     namespace: str = ""
     resource_version: str = "0"
-    creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
-    deletion_grace_period_seconds: int | None = None
-    labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: list[_Owner] | None = None
 
 
 class _Identity(msgspec.Struct):
     metadata: _Meta
-
-
-class _IdentityEvent(msgspec.Struct):
-    type: str
-    object: _Identity
 
 
 class _GroupCondition(msgspec.Struct, rename="camel"):
@@ -76,7 +67,6 @@ class _GroupEvent(msgspec.Struct):
 
 
 _decode_identity = msgspec.json.Decoder(_Identity).decode
-_decode_identity_event = msgspec.json.Decoder(_IdentityEvent).decode
 _decode_group = msgspec.json.Decoder(_Group).decode
 _decode_group_event = msgspec.json.Decoder(_GroupEvent).decode
 
@@ -84,13 +74,6 @@ _decode_group_event = msgspec.json.Decoder(_GroupEvent).decode
 def decode_uid(body: bytes) -> str:
     """Return the UID of any object."""
     return _decode_identity(body).metadata.uid
-
-
-def decode_identity_event(line: bytes) -> tuple[str, tuple[str, str], str, int]:
-    """Return the type of a watch event, and namespace and name, UID and version of its object, whatever that is."""
-    event = _decode_identity_event(line)
-    meta = event.object.metadata
-    return event.type, (meta.namespace, meta.name), meta.uid, read_number(meta.resource_version, 0)
 
 
 def decode_group(body: bytes) -> Group:

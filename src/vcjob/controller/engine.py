@@ -56,9 +56,6 @@ class Engine:
         self.limiter = FairLimiter()
         self.quiet = Quiet(self.limiter, look=lambda key: self.hear(key, can_wait=False))
         self.view = View(api, gang=gang, namespaces=namespaces, listener=self)
-        self.passes = 0
-        self.failures = 0
-        self.pass_seconds = 0.0
         self.oldest_pass: dict[Key, float] = {}  # passes under way -> when they began (steady)
         self._observer = observer
         self._pace = Pace()
@@ -186,8 +183,6 @@ class Engine:
             self.oldest_pass.pop(key, None)
             self._bound.pop(key, None)
             took = perf_counter() - began
-            self.passes += 1
-            self.pass_seconds += took
             self._observer.pass_ended(result, took)
             if log.isEnabledFor(logging.DEBUG):
                 later = {} if again is None else {"again_s": round(again, 2)}
@@ -213,6 +208,5 @@ class Engine:
         return await self._reconciler.look(key, memory)
 
     def _after_failure(self, key: Key) -> float:
-        self.failures += 1
         count = self._failed[key] = self._failed.get(key, 0) + 1
         return retry_delay(count - 1, chance=random.random())

@@ -13,15 +13,15 @@ import msgspec
 from vcjob.api.names import ANNOTATION_OUT_OF_SYNC, LABEL_JOB_NAME
 from vcjob.gang.base import Gang
 from vcjob.kube.client import ApiClient
-from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError
-from vcjob.kube.protobuf import PROTOBUF, DecodeError
+from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from vcjob.kube.protobuf import PROTOBUF
 from vcjob.lifecycle.census import Member
 from vcjob.lifecycle.pod import Pod
 from vcjob.lifecycle.render import PodRenderer
 from vcjob.lifecycle.steps import CreatePods, DeletePods
 
 from .decode import decode_uid, is_gone
-from .decode_pods import decode_pod
+from .decode_pods import decode_pod, read_answer
 from .jobs import JobRecord
 from .refusals import Refusal, judge
 from .reports import Report, Sink, Slot
@@ -78,7 +78,7 @@ class PodWriter:
             try:
                 async with self._slot(record):
                     answer = await self._api.create(path, self._encode(rendered.manifest), accept=PROTOBUF)
-                self._store.put(_read(answer, path))
+                self._store.put(read_answer(decode_pod, answer, path=path))
                 report.created += 1
             except AlreadyExists:
                 await self._look_at_namesake(record, f"{path}/{rendered.name}", report)
@@ -90,7 +90,7 @@ class PodWriter:
         """A Pod of the wanted name is there: ours that the watch has not shown yet, or somebody else's."""
         try:
             async with self._slot(record):
-                pod = _read(await self._api.get(path, accept=PROTOBUF), path)
+                pod = read_answer(decode_pod, await self._api.get(path, accept=PROTOBUF), path=path)
         except NotFound as error:  # gone in between: the next plan makes it
             report.refusals.append(Refusal(reason="Conflict", message=error.message, transient=True, conflict=True))
             return
@@ -121,7 +121,7 @@ class PodWriter:
                     mark = {"metadata": {"uid": pod.uid, "annotations": {ANNOTATION_OUT_OF_SYNC: "true"}}}
                     async with self._slot(record):
                         answer = await self._api.merge_patch(path, mark, accept=PROTOBUF)
-                    self._store.put(_read(answer, path))
+                    self._store.put(read_answer(decode_pod, answer, path=path))
                 if pod.deleted is not None:
                     return
                 async with self._slot(record):
@@ -138,7 +138,7 @@ class PodWriter:
             if is_gone(answer):
                 self._store.remove(pod.key, uid=pod.uid)
             else:
-                self._store.put(_read(answer, path))
+                self._store.put(read_answer(decode_pod, answer, path=path))
 
         await self._for_each(step.pods, delete, report, record=record, width=_IN_FLIGHT, verb="delete pods")
 
@@ -184,14 +184,6 @@ class PodWriter:
         async with asyncio.TaskGroup() as group:
             running = 1
             group.create_task(work(), name=f"{verb} {record.namespace}/{record.name}")
-
-
-def _read(answer: bytes, path: str) -> Pod:
-    """Return the Pod of an answer. Raises ServerError when the answer is none, as a proxy's page."""
-    try:
-        return decode_pod(answer)
-    except (DecodeError, ValueError) as error:
-        raise ServerError(f"the answer about {path} cannot be read: {error}", path=path) from error
 
 
 async def is_there(api: ApiClient, slot: Slot, path: str, *, uid: str) -> bool:

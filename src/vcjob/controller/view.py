@@ -19,14 +19,14 @@ from vcjob.kube.backoff import retry_delay
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.errors import ApiError, NotFound
-from vcjob.kube.forms import JsonForm, ProtobufForm
+from vcjob.kube.forms import JsonForm, ProtobufForm, identify
 from vcjob.kube.informer import Informer
 from vcjob.kube.protobuf import PROTOBUF
 from vcjob.kube.store import Store, T
 from vcjob.lifecycle.pod import FAILED, Pod
 
-from .decode import decode_group_event, decode_identity_event
-from .decode_pods import decode_pod_message, decode_pods
+from .decode import decode_group_event, read_number
+from .decode_pods import decode_pod_message, decode_pods, read_answer
 from .jobs import JobRecord, make_record
 from .queue import Key
 from .reports import Sink
@@ -161,7 +161,8 @@ class View:
         """Read the Job's Pods anew, because its status and what the watch has shown do not go together."""
         path = f"/api/v1/namespaces/{record.namespace}/pods"
         selector = {"labelSelector": f"{LABEL_JOB_NAME}={record.name}"}
-        version, listed = decode_pods(await self._api.get(path, params=selector, accept=PROTOBUF))
+        answer = await self._api.get(path, params=selector, accept=PROTOBUF)
+        version, listed = read_answer(decode_pods, answer, path=path)
         present = {pod.uid for pod in listed}
         with _Writing(self):
             for pod in [*self.pods_of(record).values()]:
@@ -242,11 +243,13 @@ class View:
     def knows(self, line: bytes) -> bool:
         """Return whether a watch event tells of no newer version of a Job than the store has."""
         try:
-            event, key, uid, version = decode_identity_event(line)
+            told = identify(line)
         except msgspec.MsgspecError:  # a bookmark, an error, or something strange: not ours to judge
             return False
-        known = self.jobs.get(key)
-        return event in ("ADDED", "MODIFIED") and known is not None and known.uid == uid and version <= known.version
+        known = self.jobs.get(told.key)
+        if known is None or known.uid != told.uid or told.event not in ("ADDED", "MODIFIED"):
+            return False
+        return read_number(told.version, 0) <= known.version
 
     def take_deleted_job(self, raw: dict[str, Any]) -> None:
         """Take the last version of a Job that is gone."""

@@ -215,7 +215,7 @@ class ApiClient:
         params: Mapping[str, str],
         *,
         split: Split = split_lines,
-        accept: str = JSON,
+        accept: str | None = None,
         silence_s: float = 75.0,
     ) -> AsyncGenerator[list[bytes], None]:
         """Yield the pieces of an endless answer, lines say, as many at once as are complete; none when it begins.
@@ -232,7 +232,7 @@ class ApiClient:
                 response = await self._session.request(
                     "GET",
                     URL(self.credentials.server + path, encoded=True).with_query(params),
-                    headers={"Accept": accept},
+                    headers={"Accept": accept or JSON},
                     timeout=timeout,
                     allow_redirects=False,
                     read_bufsize=_STREAM_BUFFER,

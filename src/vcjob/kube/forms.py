@@ -4,8 +4,8 @@ Owns nothing; pure. An informer asks for its kind in one form and has what comes
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Final, Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -21,7 +21,7 @@ from vcjob.kube.protobuf import (
     unwrap,
 )
 
-__all__ = ("Bookmark", "Failure", "Form", "Identity", "JsonForm", "ProtobufForm", "Unreadable")
+__all__ = ("Bookmark", "Failure", "Form", "Identity", "JsonForm", "ProtobufForm", "Unreadable", "identify")
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -44,11 +44,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Which object something is about."""
+    """Which object something is about, and which version of it."""
 
+    event: str  # "ADDED", "MODIFIED", "DELETED", or one of those that are about no object
     key: tuple[str, str]
     uid: str
-    deleted: bool = False
+    version: str
 
 
 class Unreadable(Exception):
@@ -104,6 +105,7 @@ class _Meta(msgspec.Struct, gc=False):
     name: str
     namespace: str = ""
     uid: str = ""
+    resource_version: str = msgspec.field(name="resourceVersion", default="0")
 
 
 class _Object(msgspec.Struct):
@@ -166,12 +168,20 @@ class JsonForm(Generic[T]):
             raise
 
     def identify_item(self, item: bytes) -> Identity:
-        return self.identify_event(item)
+        return identify(item)
 
     def identify_event(self, piece: bytes) -> Identity:
-        event = _decode_event(piece)
-        meta = event.object.metadata
-        return Identity(key=(meta.namespace, meta.name), uid=meta.uid, deleted=event.type == "DELETED")
+        return identify(piece)
+
+
+def identify(line: bytes) -> Identity:
+    """Return which object an event in JSON is about. Raises msgspec.MsgspecError."""
+    event = _decode_event(line)
+    return _identity(event.type, event.object.metadata)
+
+
+def _identity(event: str, meta: Any) -> Identity:
+    return Identity(event=event, key=(meta.namespace, meta.name), uid=meta.uid, version=meta.resource_version)
 
 
 def _read_control(line: bytes) -> Bookmark | Failure:
@@ -218,9 +228,8 @@ class ProtobufForm(Generic[T]):
         return kind, self._decode(message)
 
     def identify_item(self, item: bytes) -> Identity:
-        meta = Object.FromString(item).metadata
-        return Identity(key=(meta.namespace, meta.name), uid=meta.uid)
+        return _identity("ADDED", Object.FromString(item).metadata)
 
     def identify_event(self, piece: bytes) -> Identity:
         event = WatchEvent.FromString(piece)
-        return replace(self.identify_item(unwrap(event.object.raw)[1]), deleted=event.type == "DELETED")
+        return _identity(event.type, Object.FromString(unwrap(event.object.raw)[1]).metadata)

@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import Final, Generic
 
 from vcjob.kube.backoff import retry_delay
-from vcjob.kube.client import JSON, ApiClient
+from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.errors import ApiError, Gone, NotFound, ServerError, Transient, error_from_response
 from vcjob.kube.forms import Bookmark, Failure, Form, Identity, Unreadable
@@ -234,7 +234,7 @@ class _Stream(Generic[T]):
             self.path,
             params,
             split=self._form.split,
-            accept=self._form.accept_watch or JSON,
+            accept=self._form.accept_watch,
             silence_s=self._silence_s,
         )
         async with aclosing(stream) as chunks:
@@ -253,7 +253,7 @@ class _Stream(Generic[T]):
             raise ServerError(f"the watch of {self.path} cannot be read: {error}", path=self.path) from error
         except Exception as error:  # one malformed object must not blind us to all the others
             found = self._pass_over(partial(self._form.identify_event, piece), error)
-            if found is not None and found.deleted:
+            if found is not None and found.event == "DELETED":
                 self._store.remove(found.key, uid=found.uid)
             return
         match event:
