@@ -12,7 +12,6 @@ from time import perf_counter
 from typing import Final
 
 from vcjob.gang.base import Gang
-from vcjob.kube.backoff import retry_delay
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.errors import ApiError
@@ -29,6 +28,7 @@ from .pace import Pace
 from .queue import Key, WorkQueue
 from .quiet import Quiet
 from .reconciler import Reconciler
+from .refusals import Refusal, judge, wait_after
 from .view import View
 
 __all__ = ("Engine",)
@@ -171,13 +171,14 @@ class Engine:
         except NotLeading:
             pass
         except ApiError as error:
-            result, again = PassResult.ERROR, self._after_failure(key)
+            result, again = PassResult.ERROR, self._after_failure(key, judge(error, action="look at the Job"))
             log.info(
                 "pass failed, will retry",
                 extra={"job": "/".join(key), "error": error.message, "wait_s": round(again, 2)},
             )
-        except Exception:  # whatever one Job makes us stumble over must not stop the others
-            result, again = PassResult.ERROR, self._after_failure(key)
+        except Exception as error:  # whatever one Job makes us stumble over must not stop the others
+            refusal = Refusal(reason=type(error).__name__, message=str(error))
+            result, again = PassResult.ERROR, self._after_failure(key, refusal)
             log.exception("pass failed unexpectedly", extra={"job": "/".join(key), "wait_s": round(again, 2)})
         finally:
             self.oldest_pass.pop(key, None)
@@ -207,6 +208,6 @@ class Engine:
         await self._commands.claim(record, memory)
         return await self._reconciler.look(key, memory)
 
-    def _after_failure(self, key: Key) -> float:
+    def _after_failure(self, key: Key, refusal: Refusal) -> float:
         count = self._failed[key] = self._failed.get(key, 0) + 1
-        return retry_delay(count - 1, chance=random.random())
+        return wait_after(refusal, attempt=count - 1, chance=random.random())

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Final
 
 from vcjob.gang.base import Gang
-from vcjob.kube.backoff import retry_delay
 from vcjob.lifecycle.causes import is_settled, misses_pods, shows_the_past
 from vcjob.lifecycle.outcome import EventNote, Plan, Write
 from vcjob.lifecycle.plan import plan
@@ -21,7 +20,7 @@ from .jobs import JobRecord
 from .memory import JobMemory
 from .observer import Observer
 from .quiet import Quiet
-from .refusals import Refusal
+from .refusals import BACKOFF_CAP_S, Refusal, wait_after
 from .reports import Report
 from .statuses import StatusWriter
 from .view import View
@@ -31,10 +30,6 @@ __all__ = ("Reconciler",)
 log = logging.getLogger(__name__)
 
 _ROUNDS: Final = 8  # plans in one pass; more means that somebody else keeps changing things
-_BACKOFF_BASE_S: Final = 0.25
-_BACKOFF_CAP_S: Final = 60.0
-_UNWATCHED_CAP_S: Final = 10.0  # for what a user is about to make and no watch tells us of: a claim, a freed name
-_UNWATCHED: Final = ("ClaimNotFound", "NameConflict", "OldPodsTerminating", "QuotaExceeded")
 
 
 class Reconciler:
@@ -115,7 +110,7 @@ class Reconciler:
     def _snapshot(self, record: JobRecord, memory: JobMemory, command: Command | None) -> Snapshot:
         queue = self._view.queue_of(record.revision.job.spec.queue)
         now = self._view.now()
-        if memory.hold is not None and not 0 < memory.hold.until - now <= _BACKOFF_CAP_S:
+        if memory.hold is not None and not 0 < memory.hold.until - now <= BACKOFF_CAP_S:
             memory.hold = None  # over, or the clock has been set back
         return Snapshot(
             revision=record.revision,
@@ -169,16 +164,15 @@ class Reconciler:
         )
         if worst.permanent:
             memory.rejected = worst.message
-            self._set_hold(memory, worst, delay=_BACKOFF_CAP_S)
+            self._set_hold(memory, worst, delay=BACKOFF_CAP_S)
             return None
         if worst.reason == "NamespaceTerminating":
-            self._set_hold(memory, worst, delay=_BACKOFF_CAP_S)
+            self._set_hold(memory, worst, delay=BACKOFF_CAP_S)
             return None
         if worst.conflict:
             return 0.05
         memory.refusals += 1
-        cap = _UNWATCHED_CAP_S if worst.reason in _UNWATCHED else _BACKOFF_CAP_S
-        delay = min(cap, worst.retry_after or retry_delay(memory.refusals - 1, chance=self._chance()))
+        delay = wait_after(worst, attempt=memory.refusals - 1, chance=self._chance())
         log.info(
             "step refused, will retry",
             extra={

@@ -1,7 +1,9 @@
 """What a refused write means for the Job: wait and try again, or give up. Pure."""
 
 from dataclasses import dataclass
+from typing import Final
 
+from vcjob.kube.backoff import retry_delay
 from vcjob.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -14,7 +16,14 @@ from vcjob.kube.errors import (
     Transient,
 )
 
-__all__ = ("Refusal", "judge")
+__all__ = ("BACKOFF_CAP_S", "Refusal", "judge", "wait_after")
+
+BACKOFF_CAP_S: Final = 60.0
+# The server may be well again at any moment, and how much it is asked meanwhile is the limiter's matter.
+_TRANSIENT_CAP_S: Final = 15.0
+# For what a user is about to make and no watch tells us of: a claim, a freed name.
+_UNWATCHED_CAP_S: Final = 10.0
+_UNWATCHED: Final = ("ClaimNotFound", "NameConflict", "OldPodsTerminating", "QuotaExceeded")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,3 +63,11 @@ def judge(error: ApiError, *, action: str) -> Refusal:
     if isinstance(error, NotFound):
         return Refusal(reason="NotFound", message=message)
     return Refusal(reason=error.reason or "Refused", message=message)
+
+
+def wait_after(refusal: Refusal, *, attempt: int, chance: float) -> float:
+    """Return the seconds to wait after a refusal; `attempt` counts from 0, `chance` is as of `retry_delay`."""
+    if refusal.retry_after:
+        return min(BACKOFF_CAP_S, refusal.retry_after)
+    cap = _TRANSIENT_CAP_S if refusal.transient else BACKOFF_CAP_S
+    return retry_delay(attempt, chance=chance, cap_s=_UNWATCHED_CAP_S if refusal.reason in _UNWATCHED else cap)

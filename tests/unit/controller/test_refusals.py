@@ -2,7 +2,7 @@
 
 import pytest
 
-from vcjob.controller.refusals import judge
+from vcjob.controller.refusals import judge, wait_after
 from vcjob.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -56,3 +56,29 @@ def test_the_server_says_how_long_to_wait():
     error = Throttled("slow down")
     error.retry_after = 7.0
     assert judge(error, action="x").retry_after == 7.0
+
+
+def throttled(retry_after: float) -> Throttled:
+    error = Throttled("slow down")
+    error.retry_after = retry_after
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "longest_s"),
+    [
+        pytest.param(ServerError("etcd"), 15.0, id="a server that may be well again at any moment"),
+        pytest.param(Unreachable("cut"), 15.0, id="no answer"),
+        pytest.param(Throttled("slow down"), 15.0, id="429"),
+        pytest.param(throttled(2.0), 2.0, id="what the server asks for"),
+        pytest.param(throttled(7200.0), 60.0, id="what the server cannot mean"),
+        pytest.param(Forbidden("exceeded quota: q"), 10.0, id="what nobody will tell of"),
+        pytest.param(Forbidden("no"), 60.0, id="what somebody has to mend"),
+    ],
+)
+def test_waits_get_longer_up_to_what_the_reason_is_worth(error: ApiError, longest_s: float):
+    refusal = judge(error, action="create pod p")
+    waits = [wait_after(refusal, attempt=attempt, chance=0.9999) for attempt in range(20)]
+    assert waits == sorted(waits)
+    assert waits[0] <= max(0.25, refusal.retry_after or 0.0)
+    assert waits[-1] == pytest.approx(longest_s, rel=0.01)
