@@ -3,7 +3,7 @@
 Owns nothing; pure. An informer asks for its kind in one form and has what comes read by it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -63,8 +63,8 @@ class Form(Protocol[T_co]):
     accept_watch: str | None
     split: Split
 
-    def read_list(self, body: bytes) -> tuple[int, list[bytes]]:
-        """Return the version of a list, and its items. Raises Unreadable."""
+    def read_list(self, body: bytes) -> tuple[int, Iterable[bytes]]:
+        """Return the version of a list, and its items, which are cut out of it one by one. Raises Unreadable."""
         ...
 
     def read_item(self, item: bytes) -> T_co:
@@ -146,11 +146,11 @@ class JsonForm(Generic[T]):
         self.split: Split = split_lines
         self._decode = decode_event
 
-    def read_list(self, body: bytes) -> tuple[int, list[bytes]]:
+    def read_list(self, body: bytes) -> tuple[int, Iterable[bytes]]:
         try:
             listing = _decode_list(body)
             # As events, so that the caller writes one decoder only; the copy is cheap next to the decoding.
-            return int(listing.metadata.version), [b'{"type":"ADDED","object":%b}' % raw for raw in listing.items or ()]
+            return int(listing.metadata.version), (b'{"type":"ADDED","object":%b}' % raw for raw in listing.items or ())
         except (msgspec.MsgspecError, ValueError) as error:
             raise Unreadable(str(error)) from error
 
@@ -205,7 +205,7 @@ class ProtobufForm(Generic[T]):
         self.split: Split = split_frames
         self._decode = decode
 
-    def read_list(self, body: bytes) -> tuple[int, list[bytes]]:
+    def read_list(self, body: bytes) -> tuple[int, Iterable[bytes]]:
         try:
             return read_list(body)
         except (DecodeError, ValueError) as error:

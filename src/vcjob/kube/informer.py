@@ -193,7 +193,6 @@ class _Stream(Generic[T]):
             self._version, items = self._form.read_list(body)
         except Unreadable as error:
             raise ServerError(f"the list of {self.path} cannot be read: {error}", path=self.path) from error
-        del body
         present = []
         deadline = perf_counter() + _SLICE_S
         for raw in items:

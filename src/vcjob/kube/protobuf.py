@@ -5,7 +5,7 @@ only the fields that somebody reads; the parser passes over the others. Their nu
 of k8s.io/api and k8s.io/apimachinery) and never change.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
@@ -39,6 +39,10 @@ message's; with "[]" behind it, it is repeated.
 
 _MAGIC: Final = b"k8s\x00"  # before the envelope of every answer
 _PACKAGE: Final = "vcjob"
+_RAW: Final = 2  # number of the field of the envelope that holds the object
+_METADATA, _ITEMS = 1, 2  # of the fields of a list
+_VARINT, _DELIMITED = 0, 2  # wire types
+_FIXED: Final = {1: 8, 5: 4}  # those of fixed length, in bytes
 _SCALARS: Final = {
     "string": FieldDescriptorProto.TYPE_STRING,
     "int64": FieldDescriptorProto.TYPE_INT64,
@@ -89,7 +93,6 @@ _classes = declare(
         "RawExtension": {"raw": (1, "bytes")},
         "WatchEvent": {"type": (1, "string"), "object": (2, "RawExtension")},
         "ListMeta": {"resource_version": (2, "string")},
-        "List": {"metadata": (1, "ListMeta"), "items": (2, "bytes[]")},  # each of them is a message, left as it is
         "Cause": {"reason": (1, "string")},
         "Details": {"causes": (4, "Cause[]"), "retry_after_seconds": (5, "int32")},
         "Status": {
@@ -121,7 +124,7 @@ _classes = declare(
         "Object": {"metadata": (1, "ObjectMeta")},
     },
 )
-_Unknown, _List = _classes["Unknown"], _classes["List"]
+_Unknown, _ListMeta = _classes["Unknown"], _classes["ListMeta"]
 Object: Final = _classes["Object"]
 Status: Final = _classes["Status"]
 WatchEvent: Final = _classes["WatchEvent"]
@@ -140,7 +143,52 @@ def unwrap(body: bytes) -> tuple[str, bytes]:
     return envelope.type_meta.kind, envelope.raw
 
 
-def read_list(body: bytes) -> tuple[int, list[bytes]]:
-    """Return the version of a list and the messages of its items. Raises DecodeError or ValueError."""
-    listing = _List.FromString(unwrap(body)[1])
-    return int(listing.metadata.resource_version), list(listing.items)
+def read_list(body: bytes) -> tuple[int, Iterator[bytes]]:
+    """Return the version of a list and the messages of its items. Raises DecodeError or ValueError.
+
+    A list may be larger than all that becomes of it, so the items are cut out of it one by one.
+    """
+    if not body.startswith(_MAGIC):
+        raise DecodeError(f"no protobuf: {body[:100]!r}")
+    envelope = dict(_walk(memoryview(body)[len(_MAGIC) :]))
+    listing = envelope.get(_RAW, memoryview(b""))
+    meta = b""
+    for number, part in _walk(listing):  # to its end: a list that is cut off is none
+        if number == _METADATA:
+            meta = bytes(part)
+    items = (bytes(part) for number, part in _walk(listing) if number == _ITEMS)
+    return int(_ListMeta.FromString(meta).resource_version), items
+
+
+def _walk(message: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """Yield number and content of the messages, strings and bytes that a message holds. Raises DecodeError."""
+    at, end = 0, len(message)
+    while at < end:
+        key, at = _varint(message, at)
+        number, wire_type = key >> 3, key & 7
+        if wire_type == _VARINT:
+            _, at = _varint(message, at)
+            continue
+        if wire_type == _DELIMITED:
+            length, at = _varint(message, at)
+        elif (length := _FIXED.get(wire_type, 0)) == 0:
+            raise DecodeError(f"no field of protobuf at byte {at}")
+        if at + length > end:
+            raise DecodeError(f"cut off at byte {at}")
+        if wire_type == _DELIMITED:
+            yield number, message[at : at + length]
+        at += length
+
+
+def _varint(message: memoryview, at: int) -> tuple[int, int]:
+    """Return a number of variable length and where it ends. Raises DecodeError."""
+    number = 0
+    for shift in range(0, 64, 7):
+        if at >= len(message):
+            break
+        byte = message[at]
+        number |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return number, at
+    raise DecodeError(f"no number at byte {at}")

@@ -10,6 +10,10 @@ from vcjob.kube import protobuf
 
 __all__ = ("pod_answer", "pod_list", "pod_message", "status_answer", "watch_frame", "wrap")
 
+# Whole, as the operator itself cuts lists up.
+_LIST: Final = protobuf.declare(
+    "list.proto", {"List": {"metadata": (1, "ListMeta"), "items": (2, "bytes[]")}}, uses=(protobuf.MACHINERY,)
+)["List"]
 _TIMES: Final = ("Timestamp", "Time", "finishedAt")
 
 
@@ -25,7 +29,7 @@ def pod_answer(raw: dict[str, Any]) -> bytes:
 
 def pod_list(messages: list[bytes], *, version: int) -> bytes:
     """Return the answer to a list of Pods."""
-    listing = protobuf._List(metadata={"resource_version": str(version)}, items=messages)
+    listing = _LIST(metadata={"resource_version": str(version)}, items=messages)
     return wrap("PodList", listing.SerializeToString())
 
 

@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.controller.binary import pod_answer, pod_list, pod_message, status_answer, watch_frame
+from tests.unit.controller.binary import pod_answer, pod_list, pod_message, status_answer, watch_frame, wrap
 
 from vcjob.kube.errors import Forbidden, Gone, Throttled, error_from_response
 from vcjob.kube.forms import Bookmark, Failure, Form, JsonForm, ProtobufForm, Unreadable
-from vcjob.kube.protobuf import DecodeError, Object
+from vcjob.kube.protobuf import DecodeError, Object, unwrap
 
 POD: dict[str, Any] = {"metadata": {"name": "a", "resourceVersion": "7"}}
 GONE: dict[str, Any] = {"message": "too old resource version", "reason": "Expired", "code": 410}
@@ -81,6 +81,22 @@ def test_a_list_has_a_version_and_items(form: Form[str], body: bytes):
 def test_a_list_that_is_none_is_unreadable(form: Form[str], body: bytes):
     with pytest.raises(Unreadable):
         form.read_list(body)
+
+
+def test_a_list_that_is_cut_off_is_unreadable_wherever_it_ends():
+    body = pod_list([pod_message(POD)] * 2, version=12)
+    for end in range(len(body)):
+        with pytest.raises(Unreadable):
+            PROTOBUF_FORM.read_list(body[:end])
+
+
+def test_a_list_may_hold_fields_that_nobody_knows():
+    _, listing = unwrap(pod_list([pod_message(POD)] * 2, version=12))
+    number, eight_bytes, four_bytes, text = b"\x18\x96\x01", b"\x21" + bytes(8), b"\x2d" + bytes(4), b"\x32\x01a"
+    body = wrap("PodList", number + eight_bytes + listing + four_bytes + text)
+    version, items = PROTOBUF_FORM.read_list(body)
+    assert version == 12
+    assert [PROTOBUF_FORM.read_item(item) for item in items] == ["a", "a"]
 
 
 @pytest.mark.parametrize(
