@@ -15,7 +15,15 @@ from vcjob.api.names import BATCH_GROUP, BUS_GROUP, SCHEDULING_GROUP
 from vcjob.kube.client import ApiClient
 from vcjob.kube.errors import ApiError, NotFound
 
-__all__ = ("Need", "Scope", "find_missing_kinds", "find_missing_rights", "list_needs", "wait_for_kinds")
+__all__ = (
+    "Need",
+    "Scope",
+    "find_absent_namespaces",
+    "find_missing_kinds",
+    "find_missing_rights",
+    "list_needs",
+    "wait_for_kinds",
+)
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +117,24 @@ async def find_missing_rights(
     ]
     answers = await asyncio.gather(*questions)
     return tuple(answer for answer in answers if answer is not None)
+
+
+async def find_absent_namespaces(api: ApiClient, namespaces: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those that do not exist. Raises ApiError.
+
+    Lists of what is in a namespace are empty when it is not there, and to read namespaces is no right of ours; but the
+    server refuses an Event in one, even if it is only asked what it would do.
+    """
+    absent = []
+    for namespace in namespaces:
+        metadata = {"name": "vcjob-asks-for-the-namespace", "namespace": namespace}
+        body = {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "involvedObject": {"namespace": namespace}}
+        path = f"/api/v1/namespaces/{namespace}/events"
+        try:
+            await api.request("POST", path, body=body, params={"dryRun": "All"}, timeout_s=_ANSWER_S)
+        except NotFound:
+            absent.append(namespace)
+    return tuple(absent)
 
 
 async def find_missing_kinds(api: ApiClient, *, groups: bool) -> tuple[str, ...]:

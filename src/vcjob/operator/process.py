@@ -33,7 +33,7 @@ from .health import Check, HealthServer
 from .logs import set_up_logging
 from .metrics import Metrics
 from .observing import Observing, read_gauges
-from .preflight import find_missing_rights, list_needs, wait_for_kinds
+from .preflight import find_absent_namespaces, find_missing_rights, list_needs, wait_for_kinds
 from .settings import OperatorSettings
 from .tracing import load_tracing
 from .watchdog import WatcherLost, watch_over
@@ -236,10 +236,15 @@ class Operator:
         """Find out which rights are missing; ask again as long as one is, and when something was forbidden."""
         needs = list_needs(groups=gang.uses_groups, elects=self._settings.leader_elect)
         namespaces, lease = self._settings.namespaces, self._lease_namespace
+        unseen = namespaces  # that nobody has looked for yet
         while True:
             self._doubt.clear()
             try:
                 missing = await find_missing_rights(api, needs, namespaces=namespaces, lease_namespace=lease)
+                if unseen and not missing:
+                    absent, unseen = await find_absent_namespaces(api, unseen), ()
+                    if absent:
+                        log.warning("namespaces do not exist, or not yet", extra={"namespaces": ", ".join(absent)})
             except ApiError as error:
                 log.warning("rights cannot be asked for", extra={"error": error.message})
                 await asyncio.sleep(_RIGHTS_AGAIN_S)

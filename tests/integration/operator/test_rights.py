@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.integration.conftest import StartOperator
-from tests.integration.harness.api import CLUSTER_ROLES, CONFIG_MAPS, JOBS, SERVICE_ACCOUNTS, Api, eventually
+from tests.integration.conftest import StartOperator, make_namespace
+from tests.integration.harness.api import (
+    CLUSTER_ROLES,
+    CONFIG_MAPS,
+    JOBS,
+    NAMESPACES,
+    SERVICE_ACCOUNTS,
+    Api,
+    eventually,
+)
 from tests.integration.harness.control_plane import ControlPlane
 from tests.integration.harness.jobs import events_of, in_phase, job, play, pods_when, state_when, task
 from tests.integration.harness.operator import OperatorProcess
@@ -204,3 +212,13 @@ async def test_a_token_that_runs_out_is_named_and_a_new_one_taken(
     await process.wait_ready(timeout_s=60)
     await api.create(JOBS, job("after", task("w")), namespace)
     await pods_when(api, "after", namespace, count=1, timeout_s=60)
+
+
+async def test_a_namespace_that_does_not_exist_is_named_and_served_once_it_does(operator: StartOperator, api: Api):
+    name = f"later-{uuid.uuid4().hex[:8]}"
+    process = await operator("--namespace", name)
+    await eventually(lambda: f"namespaces do not exist, or not yet namespaces={name}" in process.last_lines())
+    await make_namespace(api, name=name)
+    await api.create(JOBS, job("early", task("w")), name)
+    await pods_when(api, "early", name, count=1)
+    await api.delete(NAMESPACES, name)
