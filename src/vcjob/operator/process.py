@@ -19,6 +19,7 @@ import uvloop
 
 from vcjob import __version__
 from vcjob.controller.engine import Engine
+from vcjob.controller.view import View
 from vcjob.gang.base import Gang
 from vcjob.gang.none import NoGang
 from vcjob.gang.volcano import VolcanoGang
@@ -156,6 +157,7 @@ class Operator:
                 group.create_task(engine.view.watch(), name="engine watches")
                 kopf_task = group.create_task(self._run_kopf(engine, api, gang, stop_kopf), name="kopf")
                 await self._kopf_started.wait()
+                group.create_task(self._look_for_namespaces(api, engine.view), name="namespaces")
                 group.create_task(watch_over(lambda: _find_lost(engine, api, watchers)), name="watchdog")
                 work = group.create_task(self._work(engine, elector, recorder), name="work")
                 try:
@@ -236,15 +238,10 @@ class Operator:
         """Find out which rights are missing; ask again as long as one is, and when something was forbidden."""
         needs = list_needs(groups=gang.uses_groups, elects=self._settings.leader_elect)
         namespaces, lease = self._settings.namespaces, self._lease_namespace
-        unseen = namespaces  # that nobody has looked for yet
         while True:
             self._doubt.clear()
             try:
                 missing = await find_missing_rights(api, needs, namespaces=namespaces, lease_namespace=lease)
-                if unseen and not missing:
-                    absent, unseen = await find_absent_namespaces(api, unseen), ()
-                    if absent:
-                        log.warning("namespaces do not exist, or not yet", extra={"namespaces": ", ".join(absent)})
             except ApiError as error:
                 log.warning("rights cannot be asked for", extra={"error": error.message})
                 await asyncio.sleep(_RIGHTS_AGAIN_S)
@@ -258,6 +255,19 @@ class Operator:
             await asyncio.sleep(_RIGHTS_AGAIN_S if missing else _DOUBT_S)
             if not missing:
                 await self._doubt.wait()
+
+    async def _look_for_namespaces(self, api: ApiClient, view: View) -> None:
+        """Tell which namespaces that are to be watched do not exist; to the watches they are only empty."""
+        await view.pods.synced.wait()
+        inhabited = {namespace for namespace, _ in (*view.pods.store.items, *view.jobs.items)}
+        empty = tuple(name for name in self._settings.namespaces if name not in inhabited)
+        try:
+            absent = await find_absent_namespaces(api, empty)
+        except ApiError as error:
+            log.info("namespaces cannot be asked for", extra={"error": error.message})
+        else:
+            if absent:
+                log.warning("namespaces do not exist, or not yet", extra={"namespaces": ", ".join(absent)})
 
     def _live_checks(self, engine: Engine, watchers: Watchers) -> Iterable[Check]:
         def loop_lag() -> str:

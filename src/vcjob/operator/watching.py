@@ -48,7 +48,7 @@ class _NoDiffBase(kopf.DiffBaseStorage):
     """Keeps no last state of objects: nothing here asks for it, and building it costs more than all the rest."""
 
     def build(self, **_: Any) -> Any:
-        return {}
+        return None
 
     def fetch(self, **_: Any) -> Any:
         return None
