@@ -65,6 +65,17 @@ class Commands:
         waiting.append(request)
         return True
 
+    def withdraw(self, request: CommandRequest) -> None:
+        """Forget a Command that somebody has deleted; one whose deletion may have been ours is still carried out."""
+        if request.uid in self._half_deleted:
+            return
+        key = (request.namespace, request.target)
+        left = [known for known in self._waiting.get(key, ()) if known.uid != request.uid]
+        if left:
+            self._waiting[key] = left
+        else:
+            self._waiting.pop(key, None)
+
     async def claim(self, record: JobRecord, memory: JobMemory) -> None:
         """Delete a Job's waiting Commands; those that were still there are carried out, each once. Raises ApiError."""
         requests = self._waiting.pop(record.key, ())

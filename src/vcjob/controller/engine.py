@@ -105,6 +105,10 @@ class Engine:
         if self._commands.take(request):
             self.queue.add((request.namespace, request.target))
 
+    def lose_command(self, request: CommandRequest) -> None:
+        """Note that a Command is gone."""
+        self._commands.withdraw(request)
+
     def look_again(self) -> None:
         """Look at every Job at once, because what stood in their way may be gone."""
         for memory in self._memories.values():

@@ -7,12 +7,14 @@ changed is news, told to a listener by the Job's key; what we wrote ourselves is
 import asyncio
 import logging
 import random
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Generic, Protocol
 
 import msgspec
 
+from vcjob.api.base import DNS_NAME
 from vcjob.api.names import BATCH_API_VERSION, BATCH_GROUP, LABEL_JOB_NAME, SCHEDULING_GROUP
 from vcjob.gang.base import Gang, Group
 from vcjob.kube.backoff import retry_delay
@@ -36,6 +38,7 @@ __all__ = ("Listener", "View")
 log = logging.getLogger(__name__)
 
 _LIST_AGAIN_CAP_S: Final = 10.0
+_NAME: Final = re.compile(DNS_NAME)
 _NO_PODS: Final[Mapping[str, Pod]] = MappingProxyType({})
 
 
@@ -80,12 +83,12 @@ class View:
         self.priorities: Mapping[str, int] = {}
         self.fault = ""  # why the Jobs are not known; empty when they are
         self._api = api
+        self._gang = gang
         self._namespaces = namespaces
         self._listener = listener
         self._queues: dict[str, Mapping[str, Any]] = {}
         self._queues_known = False
         self._pods_by_job: dict[Key, dict[str, Pod]] = {}
-        self._groups_by_uid: dict[str, Group] = {}
         self._writing = False  # a store is being told of our own write
 
     # What a pass looks at
@@ -100,7 +103,11 @@ class View:
         return len(self._pods_by_job.get(key, _NO_PODS))
 
     def group_of(self, record: JobRecord) -> Group | None:
-        return self._groups_by_uid.get(record.uid)
+        """Return the Job's group; one of its name that the Job does not control is none."""
+        if self.groups is None:
+            return None
+        found = self.groups.store.get((record.namespace, self._gang.group_name(record.revision.job)))
+        return found if found is not None and found.owner_uid == record.uid else None
 
     def queue_of(self, name: str) -> Mapping[str, Any] | None:
         return self._queues.get(name)
@@ -150,12 +157,14 @@ class View:
 
     async def find_job(self, key: Key) -> bool:
         """Ask the API server for a Job that no watch has told of; return whether there is one."""
+        if _NAME.fullmatch(key[1]) is None:  # whoever makes a Command may write anything there, even half a URL
+            return False
         try:
             path = f"/apis/{BATCH_API_VERSION}/namespaces/{key[0]}/jobs/{key[1]}"
             self.take_job(msgspec.json.decode(await self._api.get(path)))
         except NotFound:
             return False
-        return True
+        return key in self.jobs
 
     async def read_pods(self, record: JobRecord) -> None:
         """Read the Job's Pods anew, because its status and what the watch has shown do not go together."""
@@ -303,16 +312,12 @@ class View:
             self._listener.lose_pod(pod)
 
     def _group_changed(self, key: Key, old: Group | None, new: Group | None) -> None:
-        group = new or old
-        assert group is not None
-        if not group.owner_uid:
+        if self._writing:
             return
-        if new is None:
-            self._groups_by_uid.pop(group.owner_uid, None)
-        else:
-            self._groups_by_uid[group.owner_uid] = new
-        if not self._writing and (old is None or new is None or old.signature != new.signature):
-            self._listener.hear((group.namespace, group.owner_name), can_wait=False)
+        if old is None or new is None or old.signature != new.signature:
+            for name in dict.fromkeys(group.owner_name for group in (old, new) if group is not None):
+                if name:
+                    self._listener.hear((key[0], name), can_wait=False)
 
 
 def _is_expected(old: Pod | None, new: Pod | None) -> bool:

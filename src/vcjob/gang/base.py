@@ -37,7 +37,16 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def signature(self) -> tuple[object, ...]:
         """Return everything that a decision can depend on."""
-        return (self.phase, self.deleted, self.unschedulable, self.condition, self.message, self.job_version, self.spec)
+        return (
+            self.owner_uid,
+            self.phase,
+            self.deleted,
+            self.unschedulable,
+            self.condition,
+            self.message,
+            self.job_version,
+            self.spec,
+        )
 
     @property
     def key(self) -> tuple[str, str]:

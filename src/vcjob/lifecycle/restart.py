@@ -87,11 +87,11 @@ def _read_ranges(text: str) -> frozenset[int]:
     left = PODS_MAX
     for part in text.split(","):
         first, _, last = part.partition("-")
-        indices = range(int(first), int(last or first) + 1)
-        left -= len(indices)
-        if left < 0:
-            raise ValueError("more Pods than a Job can have")
-        out.update(indices)
+        begin, end = int(first), int(last or first)
+        left -= end - begin + 1
+        if begin < 0 or end < begin or left < 0:
+            raise ValueError("no indices that Pods of a Job can have")
+        out.update(range(begin, end + 1))
     return frozenset(out)
 
 

@@ -13,6 +13,10 @@ from vcjob.api.job import Phase
 
 __all__ = ("Condition", "Status", "format_time", "parse_time")
 
+_EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+_LATEST: Final = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+# No Job comes near; what somebody has written there by hand must leave room to count on within an int32.
+_COUNT_MAX: Final = 1_000_000_000
 _COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 
 
@@ -23,21 +27,26 @@ def format_time(seconds: float) -> str:
 
 @lru_cache(maxsize=1024)
 def _format_second(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # Not strftime, which does not fill years up to four digits everywhere.
+    return datetime.fromtimestamp(second, UTC).replace(tzinfo=None).isoformat() + "Z"
 
 
 def parse_time(text: object) -> float | None:
-    """Return the seconds since the epoch of an RFC 3339 time; None for anything else."""
+    """Return the seconds since the epoch of an RFC 3339 time; None for anything else.
+
+    None, too, for a time whose UTC is outside the years that RFC 3339 can write.
+    """
     if not isinstance(text, str):
         return None
     try:
-        return (
+        seconds = (
             datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
             if text.endswith("Z")
             else datetime.fromisoformat(text).timestamp()
         )
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
+    return seconds if _EARLIEST <= seconds <= _LATEST else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +164,7 @@ class Status:
 
 
 def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _COUNT_MAX else 0
 
 
 def _text(value: object) -> str:

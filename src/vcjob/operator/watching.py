@@ -119,7 +119,11 @@ def make_registry(engine: Engine, api: ApiClient, *, watch_queues: bool) -> kopf
 
     def take_command(event: str, raw: dict[str, Any]) -> None:
         request = read_command(raw)
-        if event != "DELETED" and request is not None:
+        if request is None:
+            return
+        if event == "DELETED":
+            engine.lose_command(request)
+        elif not raw["metadata"].get("deletionTimestamp"):
             engine.take_command(request)
 
     def take_queue(event: str, raw: dict[str, Any]) -> None:
@@ -137,9 +141,9 @@ def make_registry(engine: Engine, api: ApiClient, *, watch_queues: bool) -> kopf
 
 
 def read_command(raw: dict[str, Any]) -> CommandRequest | None:
-    """Return what a Command asks for; None when it is not about a Job or is being deleted already."""
+    """Return what a Command asks for; None when it is not about a Job."""
     meta, target = raw.get("metadata") or {}, raw.get("target") or {}
-    if target.get("apiVersion") != BATCH_API_VERSION or target.get("kind") != JOB_KIND or meta.get("deletionTimestamp"):
+    if target.get("apiVersion") != BATCH_API_VERSION or target.get("kind") != JOB_KIND:
         return None
     return CommandRequest(
         namespace=meta["namespace"],
