@@ -177,7 +177,7 @@ def _since(status: Any) -> float | None:
 def _word(text: str) -> str:
     known = _words.get(text)
     if known is None:
-        if len(_words) > 50_000:  # names of Jobs long gone
+        if len(_words) > 20_000:  # names of Jobs long gone
             _words.clear()
         _words[text] = known = text
     return known

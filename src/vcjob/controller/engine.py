@@ -17,6 +17,7 @@ from vcjob.kube.clock import steady
 from vcjob.kube.errors import ApiError
 from vcjob.kube.lease import NotLeading
 from vcjob.kube.limiter import FairLimiter
+from vcjob.lifecycle.outcome import EventNote
 from vcjob.lifecycle.pod import Pod
 
 from .commands import CommandRequest, Commands
@@ -71,9 +72,17 @@ class Engine:
             gang=gang,
             assert_leading=assert_leading,
             is_current=self.view.is_current,
+            is_called=lambda record: self._is_called(record.key),
         )
         self._reconciler = Reconciler(
-            executor=executor, view=self.view, quiet=self.quiet, gang=gang, observer=observer, chance=random.random
+            executor=executor,
+            view=self.view,
+            quiet=self.quiet,
+            gang=gang,
+            observer=observer,
+            chance=random.random,
+            is_called=self._is_called,
+            go_on=self._goes_on,
         )
 
     # News
@@ -184,6 +193,9 @@ class Engine:
             refusal = Refusal(reason=type(error).__name__, message=str(error))
             result, again = PassResult.ERROR, self._after_failure(key, refusal)
             log.exception("pass failed unexpectedly", extra={"job": "/".join(key), "wait_s": round(again, 2)})
+            if (record := self.view.job(key)) is not None:
+                sentence = f"the operator stumbles over this Job and tries again: {type(error).__name__}: {error}"
+                self._observer.event(record, EventNote(type="Warning", reason="PassFailed", message=sentence))
         finally:
             self.oldest_pass.pop(key, None)
             self._bound.pop(key, None)
@@ -211,6 +223,14 @@ class Engine:
             memory = self._memories[key] = JobMemory(uid=record.uid)
         await self._commands.claim(record, memory)
         return await self._reconciler.look(key, memory)
+
+    def _is_called(self, key: Key) -> bool:
+        """Return whether a Command waits for the end of the pass that is under way."""
+        return bool(self._commands.waiting(key))
+
+    def _goes_on(self, key: Key) -> None:
+        """Take a long pass for a new one: it has come on, and is not stuck."""
+        self.oldest_pass[key] = steady()
 
     def _after_failure(self, key: Key, refusal: Refusal) -> float:
         count = self._failed[key] = self._failed.get(key, 0) + 1

@@ -63,13 +63,14 @@ class Executor:
         gang: Gang,
         assert_leading: Callable[[], None],
         is_current: Callable[[JobRecord], bool],
+        is_called: Callable[[JobRecord], bool],
     ) -> None:
         self._api = api
         self._limiter = limiter
         self._groups = groups
         self._assert_leading = assert_leading
         self._objects = ObjectWriter(api, slot=self._slot)
-        self._pods = PodWriter(api, slot=self._slot, store=pods, gang=gang, is_current=is_current)
+        self._pods = PodWriter(api, slot=self._slot, store=pods, gang=gang, is_current=is_current, is_called=is_called)
 
     async def run_stage(self, record: JobRecord, memory: JobMemory, stage: Stage, *, forwarded: bool) -> Report:
         """Carry out the steps of a stage side by side."""

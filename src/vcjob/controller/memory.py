@@ -44,6 +44,9 @@ class JobMemory:
     unwritten_since: float = 0.0  # loop time of the first of those numbers
     unwritten_moved: float = 0.0  # loop time of the last
     doubt: Doubt | None = None  # a status write without an answer
+    created: int = 0  # Pods of a stage that is not through, of which no Event has told yet
+    deleted: int = 0  # the same
+    restless: int = 0  # passes in a row that came to no end
     commands: list[Command] = field(default_factory=list)  # taken, not carried out yet
 
     def freeze(self) -> Memory:

@@ -13,6 +13,7 @@ import msgspec
 from vcjob.api.names import ANNOTATION_OUT_OF_SYNC, LABEL_JOB_NAME
 from vcjob.gang.base import Gang
 from vcjob.kube.client import ApiClient
+from vcjob.kube.clock import steady
 from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from vcjob.kube.protobuf import PROTOBUF
 from vcjob.lifecycle.census import Member
@@ -31,6 +32,7 @@ __all__ = ("PodWriter", "is_there")
 log = logging.getLogger(__name__)
 
 _IN_FLIGHT: Final = 64  # Pods of one Job that may be on their way; the limiter decides how many really are
+_SLICE_S: Final = 5.0  # then the Job is looked at, whose Pods do something by now, and the rest is done after that
 _AFTER_REFUSAL: Final = 1  # the first try after a refusal is a single Pod, then 2, 4, 8 ...
 
 
@@ -45,12 +47,15 @@ class PodWriter:
         store: Sink[Pod],
         gang: Gang,
         is_current: Callable[[JobRecord], bool],
+        is_called: Callable[[JobRecord], bool],
     ) -> None:
+        """`is_called`: whether somebody wants something else of the Job, a Command for instance."""
         self._api = api
         self._slot = slot
         self._store = store
         self._gang = gang
         self._is_current = is_current
+        self._is_called = is_called
         self._encode = msgspec.json.Encoder().encode
 
     async def create(
@@ -154,19 +159,24 @@ class PodWriter:
     ) -> None:
         """Act on every item, `width` at a time, doubling after each success up to the limit of one Job.
 
-        Stops handing out items at the first refusal, when the Job is no more or its spec has changed.
+        Stops handing out items at the first refusal, when the Job is no more or its spec has changed, when it is called
+        and when it ought to be looked at.
         """
         items = iter(todo)
         most = min(_IN_FLIGHT, len(todo))
         width = min(width, most)
         running = 0
         refused = len(report.refusals)
+        end = steady() + _SLICE_S
 
         async def work() -> None:
             nonlocal running, width
             try:
                 for item in items:
                     if len(report.refusals) > refused or not self._is_current(record):
+                        return
+                    if self._is_called(record) or steady() > end:
+                        report.cut = True
                         return
                     try:
                         await act(item)

@@ -8,17 +8,20 @@ from collections.abc import Callable
 from typing import Final
 
 from vcjob.gang.base import Gang
+from vcjob.kube.backoff import retry_delay
 from vcjob.lifecycle.causes import is_settled, misses_pods, shows_the_past
 from vcjob.lifecycle.outcome import EventNote, Plan, Write
 from vcjob.lifecycle.plan import plan
 from vcjob.lifecycle.restart import RESTART_KEY, Restart
 from vcjob.lifecycle.snapshot import Command, Hold, Snapshot
+from vcjob.lifecycle.steps import CreatePods
 
 from .doubt import DOUBT_S
 from .executor import Executor
 from .jobs import JobRecord
 from .memory import JobMemory
 from .observer import Observer
+from .queue import Key
 from .quiet import Quiet
 from .refusals import BACKOFF_CAP_S, Refusal, wait_after
 from .reports import Report
@@ -29,6 +32,8 @@ __all__ = ("Reconciler",)
 
 log = logging.getLogger(__name__)
 
+_RESTLESS_S: Final = 0.05
+_RESTLESS_CAP_S: Final = 10.0
 _ROUNDS: Final = 8  # plans in one pass; more means that somebody else keeps changing things
 
 
@@ -44,18 +49,26 @@ class Reconciler:
         gang: Gang,
         observer: Observer,
         chance: Callable[[], float],
+        is_called: Callable[[Key], bool],
+        go_on: Callable[[Key], None],
     ) -> None:
+        """`is_called`: whether a pass is to end early because somebody waits; `go_on` is told that a long one lives."""
         self._executor = executor
         self._view = view
         self._quiet = quiet
         self._gang = gang
         self._observer = observer
         self._chance = chance
+        self._is_called = is_called
+        self._go_on = go_on
         self._statuses = StatusWriter(executor=executor, view=view, quiet=quiet, observer=observer)
 
-    async def look(self, key: tuple[str, str], memory: JobMemory) -> float | None:
+    async def look(self, key: Key, memory: JobMemory) -> float | None:
         """Make one pass; return in how many seconds to look again, None for not before something happens."""
-        for _ in range(_ROUNDS):
+        rounds = 0
+        long = False  # a stage is under way that takes its time
+        while rounds < _ROUNDS:
+            rounds += 1
             record = self._view.job(key)
             if record is None or record.uid != memory.uid:
                 return None
@@ -80,6 +93,8 @@ class Reconciler:
                 if not await self._statuses.write(record, memory, made):
                     return 0.0
                 self._statuses.announce(record, memory, made.events)
+            elif long and _only_creates(made) and not await self._statuses.keep_up(record, memory, made):
+                return 0.0
             if command is not None:
                 # Only now: it has been deleted, so a pass that fails before this point must find it again.
                 memory.commands.pop(0)
@@ -93,10 +108,25 @@ class Reconciler:
                 continue
             if made.stages:
                 memory.refusals = 0
+            if report.cut:
+                if self._is_called(key):
+                    return 0.0
+                rounds, long = 0, True
+                self._go_on(key)
+                continue
             if made.write is Write.AFTER or not (made.write is Write.FIRST or made.stages):
                 again = await self._statuses.finish(record, memory, made)
+                memory.restless = 0
                 return 0.0 if memory.commands else again
-        return 0.0
+        return self._rest(key, memory)
+
+    def _rest(self, key: Key, memory: JobMemory) -> float:
+        """Return how long to leave a Job alone that would not come to rest: longer each time."""
+        delay = retry_delay(memory.restless, chance=self._chance(), base_s=_RESTLESS_S, cap_s=_RESTLESS_CAP_S)
+        memory.restless += 1
+        level = logging.WARNING if memory.restless > 1 else logging.INFO
+        log.log(level, "pass came to no end, will look again", extra={"job": "/".join(key), "wait_s": round(delay, 2)})
+        return delay
 
     def _drop_settled(self, record: JobRecord, memory: JobMemory) -> None:
         """Forget what no longer matters: refusals of an older spec, vanished Pods about which something was decided."""
@@ -139,23 +169,30 @@ class Reconciler:
             total.created += report.created
             total.deleted += report.deleted
             total.refusals += report.refusals
+            total.cut = total.cut or report.cut
             if report.job is not None:
                 self._view.put_job(report.job)
             for note in dict.fromkeys(report.notes):
                 self._observer.event(record, EventNote(type="Warning", reason=note.reason, message=note.message))
-            if report.refusals:
+            if report.refusals or report.cut:
                 break
-        self._tell_of_pods(record, total)
+        self._tell_of_pods(record, memory, total)
         return total
 
-    def _tell_of_pods(self, record: JobRecord, report: Report) -> None:
+    def _tell_of_pods(self, record: JobRecord, memory: JobMemory, report: Report) -> None:
         if report.created:
             self._observer.pods_created(record, report.created, max(0.0, self._view.now() - record.created))
-            text = f"Created {report.created} Pods" if report.created > 1 else "Created 1 Pod"
+        memory.created += report.created
+        memory.deleted += report.deleted
+        if report.cut:
+            return
+        if memory.created:
+            text = f"Created {memory.created} Pods" if memory.created > 1 else "Created 1 Pod"
             self._observer.event(record, EventNote(type="Normal", reason="SuccessfulCreate", message=text))
-        if report.deleted:
-            text = f"Deleted {report.deleted} Pods" if report.deleted > 1 else "Deleted 1 Pod"
+        if memory.deleted:
+            text = f"Deleted {memory.deleted} Pods" if memory.deleted > 1 else "Deleted 1 Pod"
             self._observer.event(record, EventNote(type="Normal", reason="SuccessfulDelete", message=text))
+        memory.created = memory.deleted = 0
 
     def _hold(self, record: JobRecord, memory: JobMemory, refusals: list[Refusal]) -> float | None:
         """Remember what was refused; return a delay when nothing is to be said about it yet."""
@@ -196,3 +233,8 @@ class Reconciler:
         """Have the next plan make nothing and say why."""
         until = self._view.now() + delay
         memory.hold = Hold(until=until, reason=refusal.reason, message=refusal.message, deletion=refusal.deletion)
+
+
+def _only_creates(made: Plan) -> bool:
+    """Return whether the plan's status holds as it is, since nothing is going to be done but to make Pods."""
+    return bool(made.stages) and all(isinstance(step, CreatePods) for stage in made.stages for step in stage)

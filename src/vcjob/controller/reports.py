@@ -32,6 +32,7 @@ class Report:
     created: int = 0  # Pods
     deleted: int = 0  # Pods
     notes: list[Note] = field(default_factory=list)
+    cut: bool = False  # not all was tried: the Job was to be looked at again in between
     job: dict[str, Any] | None = None  # the Job as it is after a step changed it
 
     def add(self, other: "Report") -> None:
@@ -40,4 +41,5 @@ class Report:
         self.created += other.created
         self.deleted += other.deleted
         self.notes += other.notes
+        self.cut = self.cut or other.cut
         self.job = other.job or self.job

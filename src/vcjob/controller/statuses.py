@@ -87,6 +87,12 @@ class StatusWriter:
             self._quiet.wait(record.key)
         return due - now if due > now else None
 
+    async def keep_up(self, record: JobRecord, memory: JobMemory, made: Plan) -> bool:
+        """Write how far a long stage has come, when it is time; False when the Job must be looked at afresh."""
+        if made.status is None or self._postpone(record, memory, made.status, news=False) is not None:
+            return True
+        return await self.write(record, memory, made)
+
     async def write(self, record: JobRecord, memory: JobMemory, made: Plan) -> bool:
         """Write the plan's status if it says anything new; False when the Job must be looked at afresh."""
         assert made.status is not None
@@ -123,6 +129,10 @@ class StatusWriter:
             refusal = judge(error, action="write status")
             if refusal.permanent:
                 log.error("status refused", extra={"job": "/".join(record.key), "error": error.message})
+                note = EventNote(
+                    type="Warning", reason="StatusRefused", message=f"the server refuses the status: {error}"
+                )
+                self._observer.event(record, note)
             raise
         memory.unwritten = memory.doubt = None
         self._view.put_job(raw)

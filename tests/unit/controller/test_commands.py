@@ -133,3 +133,40 @@ async def test_a_command_under_way_is_carried_out_before_the_work_ends():
     go_on.set()
     await asyncio.wait((work,))
     assert looked == [["c1", "c2"]]
+
+
+@pytest.mark.parametrize("name", ["", "j?x=1", "j/status", "..", "../../pods/p", "j ", "J", "日本", "j\n"])
+async def test_a_command_for_what_can_be_no_job_is_deleted_without_a_question(name: str):
+    server = Server(has_job=True)
+    engine = engine_with(server)
+    engine._commands._waiting.clear()
+    await engine.queue.get()
+    engine.take_command(
+        CommandRequest(namespace="ns", name="c", uid="c", action="AbortJob", target=name, target_uid="")
+    )
+    await take_turn(engine)
+    assert server.deleted == ["c"]
+    assert not len(engine.view.jobs)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(engine.queue.get(), 0.01)
+
+
+async def test_a_command_that_somebody_deletes_is_not_carried_out():
+    server = Server(has_job=True)
+    engine = engine_with(server)
+    first, second = engine._commands.waiting(KEY)
+    engine.lose_command(first)
+    assert engine._commands.waiting(KEY) == [second]
+    engine.lose_command(second)
+    assert not engine._commands.waiting(KEY)
+
+
+async def test_a_command_whose_deletion_was_not_answered_is_carried_out_although_it_is_gone():
+    server = Server(has_job=True)
+    engine = engine_with(server)
+    engine.view.take_job(msgspec.json.decode(await server.get("")))
+    server.failure = ServerError("not now", code=503)
+    await take_turn(engine)
+    first, second = engine._commands.waiting(KEY)
+    engine.lose_command(first)
+    assert engine._commands.waiting(KEY) == [first, second]

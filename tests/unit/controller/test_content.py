@@ -272,7 +272,17 @@ def test_as_many_pods_as_a_cluster_holds_are_a_job():
     assert record.revision.fatal == ""
 
 
-@pytest.mark.parametrize("text", ["w:0-999999999999", "w:0-149999,0-149999", ",".join(["w:0-140000"] * 9)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "w:0-999999999999",
+        "w:0-99999999999999999999999999999",
+        "w:0-149999,0-149999",
+        ",".join(["w:0-140000"] * 9),
+        "w:-1",
+        "w:5-2",
+    ],
+)
 def test_a_record_of_a_restart_that_nobody_can_have_written_restarts_all(text: str):
     assert Restart.read(text) == Restart(whole=True)
 

@@ -242,6 +242,39 @@ def test_a_group_that_a_finalizer_holds_is_waited_for():
     begin(two, story, volcano=True)
 
 
+def test_a_group_that_has_lost_its_owner_is_named_and_made_anew_when_it_is_gone():
+    async def story(world: World) -> None:
+        (group,) = world.cluster.all(PODGROUPS)
+        key = (PODGROUPS, "ns", group["metadata"]["name"])
+        world.cluster.change(key, lambda raw: raw["metadata"].update(ownerReferences=[]))
+        await world.catch_up(0)
+        job = world.job
+        assert job is not None and job["status"]["state"]["reason"] == "NameConflict"
+        assert not world.operator.queue.ready()
+        world.cluster.delete(key)
+        await world.settle()
+        (made,) = world.cluster.all(PODGROUPS)
+        assert made["metadata"]["ownerReferences"]
+        assert made["metadata"]["uid"] != group["metadata"]["uid"]
+
+    begin(two, story, volcano=True)
+
+
+def test_a_copy_of_a_group_hides_nothing():
+    async def story(world: World) -> None:
+        (group,) = world.cluster.all(PODGROUPS)
+        copy = {**group, "metadata": {"name": "copy", "ownerReferences": group["metadata"]["ownerReferences"]}}
+        world.cluster.create(PODGROUPS, copy)
+        await world.catch_up(0)
+        world.cluster.delete((PODGROUPS, "ns", "copy"))
+        await world.catch_up(0)
+        assert not world.operator.queue.ready()
+        assert world.phase == "Running"
+        assert [found["metadata"]["name"] for found in world.cluster.all(PODGROUPS)] == [group["metadata"]["name"]]
+
+    begin(two, story, volcano=True)
+
+
 def test_pods_that_the_watch_does_not_show_yet_are_no_evictions():
     """The status of a Job can be newer than what the watch of Pods has told so far."""
 
