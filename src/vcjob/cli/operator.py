@@ -35,6 +35,7 @@ def operator(context: click.Context, /, **given: Any) -> None:
     """Run the operator until SIGTERM."""
     # Imported late: a kubectl-like command must not wait for the controller's libraries.
     from vcjob.kube.credentials import CredentialsError
+    from vcjob.operator.health import CannotListen
     from vcjob.operator.process import run_operator
     from vcjob.operator.settings import OperatorSettings
 
@@ -42,8 +43,6 @@ def operator(context: click.Context, /, **given: Any) -> None:
     given["metrics"] = given.pop("metrics_bind_address")
     try:
         code = run_operator(OperatorSettings(**given))
-    except CredentialsError as error:
+    except (CannotListen, CredentialsError) as error:
         raise click.ClickException(str(error)) from error
-    except OSError as error:
-        raise click.ClickException(f"cannot listen: {error}") from error
     context.exit(code)

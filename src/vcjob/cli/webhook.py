@@ -77,6 +77,7 @@ def webhook(context: click.Context, /, **given: Any) -> None:
     # Imported late: a kubectl-like command must not wait for the webhook's libraries.
     from vcjob.admission.queue_rules import QueuePolicy
     from vcjob.kube.credentials import CredentialsError
+    from vcjob.operator.health import CannotListen
     from vcjob.webhook.process import run_webhook
     from vcjob.webhook.settings import WebhookSettings
 
@@ -102,10 +103,8 @@ def webhook(context: click.Context, /, **given: Any) -> None:
         raise click.UsageError("--webhook-bind-address: the webhook needs a port")
     try:
         code = run_webhook(WebhookSettings(**given, **settings))
-    except CredentialsError as error:
+    except (CannotListen, CredentialsError) as error:
         raise click.ClickException(str(error)) from error
-    except OSError as error:
-        raise click.ClickException(f"cannot listen: {error}") from error
     context.exit(code)
 
 

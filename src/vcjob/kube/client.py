@@ -10,7 +10,7 @@ second one does no harm.)
 
 import socket
 import weakref
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -20,7 +20,7 @@ from yarl import URL
 
 from vcjob.kube.clock import ServerClock, steady
 from vcjob.kube.credentials import Credentials, CredentialsError
-from vcjob.kube.errors import Unauthorized, Unreachable, error_from_response
+from vcjob.kube.errors import ApiError, Forbidden, Unauthorized, Unreachable, error_from_response
 from vcjob.kube.lending import Patience, Sieve
 from vcjob.kube.pieces import Split, split_lines
 from vcjob.kube.transport import CONNECT_TIMEOUT_S, KEEPALIVE_S, TCP_OPTIONS, Transport
@@ -45,6 +45,7 @@ METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 Body = bytes | Mapping[str, Any] | list[Any]
 """What a request carries: ready JSON, or what msgspec can encode (with `msgspec.Raw` for ready parts)."""
 
+_FORBIDDEN: Final = 403
 _STREAM_BUFFER: Final = 1024 * 1024  # bytes; fewer pauses of the socket while a burst of events is decoded
 
 
@@ -57,12 +58,21 @@ class RequestObserver(Protocol):
 class ApiClient:
     """An API server, as this process sees it. Use as an async context manager, within a running loop."""
 
-    def __init__(self, credentials: Credentials, *, user_agent: str, observer: RequestObserver | None = None) -> None:
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        user_agent: str,
+        observer: RequestObserver | None = None,
+        on_forbidden: Callable[[], None] | None = None,
+    ) -> None:
+        """`observer` is told of every request, `on_forbidden` of those that lacked rights, as it seems."""
         self.credentials = credentials
         self.clock = ServerClock()
         self.refused = ""  # what the server says against our credentials; empty when it takes them
         self._user_agent = user_agent
         self._observer = observer
+        self._on_forbidden = on_forbidden
         self._patience = Patience(observe=self._observe_lent)
         self._encode = msgspec.json.Encoder().encode
         self._transport = Transport(credentials.server, ssl_context=credentials.ssl_context, user_agent=user_agent)
@@ -147,6 +157,7 @@ class ApiClient:
             failure = error_from_response(code, answer.body, answer.headers.get(b"retry-after"), verb, path)
             if code == 401:
                 self.refused = failure.message
+            self._note_forbidden(failure)
             raise failure
 
     async def get(
@@ -246,7 +257,10 @@ class ApiClient:
                     refused = True
                     await self.renew_credentials()
                     continue
-                raise error_from_response(response.status, answer, response.headers.get("Retry-After"), "WATCH", path)
+                asked = response.headers.get("Retry-After")
+                failure = error_from_response(response.status, answer, asked, "WATCH", path)
+                self._note_forbidden(failure)
+                raise failure
             try:
                 yield []
                 async for pieces in split(response.content.iter_any()):
@@ -277,6 +291,12 @@ class ApiClient:
     def _observe_lent(self, verb: str, path: str, code: int, seconds: float) -> None:
         if self._observer is not None:
             self._observer(verb, path_template(path), code, seconds)
+        if code == _FORBIDDEN and self._on_forbidden is not None:
+            self._on_forbidden()
+
+    def _note_forbidden(self, failure: ApiError) -> None:
+        if self._on_forbidden is not None and isinstance(failure, Forbidden) and failure.rights:
+            self._on_forbidden()
 
     async def renew_credentials(self) -> None:
         """Ask for new credentials after the server refused the present ones. Raises Unauthorized."""

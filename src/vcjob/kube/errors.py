@@ -115,6 +115,11 @@ class Forbidden(ApiError):
         """An admission webhook or a ValidatingAdmissionPolicy said no."""
         return _denied(self.message)
 
+    @property
+    def rights(self) -> bool:
+        """It is for none of these reasons, so that rights may be missing."""
+        return not (self.quota or self.terminating or self.policy)
+
 
 class Invalid(ApiError):
     """The server's validation refuses the object."""

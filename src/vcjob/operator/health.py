@@ -11,7 +11,14 @@ from aiohttp import web
 
 from .settings import BindAddress
 
-__all__ = ("Check", "HealthServer")
+__all__ = ("CannotListen", "Check", "HealthServer")
+
+
+class CannotListen(Exception):
+    """An address is taken or not ours; the message names it."""
+
+    def __init__(self, address: BindAddress, error: OSError) -> None:
+        super().__init__(f"cannot listen: {address.host}:{address.port}: {error.strerror or error}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +39,7 @@ class HealthServer:
         self._runners: list[web.AppRunner] = []
 
     async def start(self, *, health: BindAddress, metrics: BindAddress) -> None:
-        """Listen. Raises OSError, with the address, when that cannot be."""
+        """Listen. Raises CannotListen."""
         probes = [web.get("/livez", self._livez), web.get("/healthz", self._livez), web.get("/readyz", self._readyz)]
         pages = [web.get("/metrics", self._metrics)]
         if health == metrics:
@@ -56,7 +63,7 @@ class HealthServer:
         try:
             await web.TCPSite(runner, address.host or None, address.port).start()
         except OSError as error:
-            raise OSError(f"{address.host}:{address.port}: {error.strerror or error}") from error
+            raise CannotListen(address, error) from error
 
     async def _livez(self, request: web.Request) -> web.Response:
         return _answer(self._live)

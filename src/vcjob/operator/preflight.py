@@ -120,7 +120,7 @@ async def find_missing_rights(
 
 
 async def find_absent_namespaces(api: ApiClient, namespaces: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those that do not exist. Raises ApiError.
+    """Return those that do not exist, as far as the server tells.
 
     Lists of what is in a namespace are empty when it is not there, and to read namespaces is no right of ours; but the
     server refuses an Event in one, even if it is only asked what it would do.
@@ -134,6 +134,8 @@ async def find_absent_namespaces(api: ApiClient, namespaces: tuple[str, ...]) ->
             await api.request("POST", path, body=body, params={"dryRun": "All"}, timeout_s=_ANSWER_S)
         except NotFound:
             absent.append(namespace)
+        except ApiError as error:
+            log.info("namespace cannot be asked for", extra={"namespace": namespace, "error": error.message})
     return tuple(absent)
 
 

@@ -48,7 +48,6 @@ _STOP_S: Final = 4.0  # from SIGTERM to the end, of which kopf takes one
 _LAST_WORDS_S: Final = 0.5
 _RIGHTS_AGAIN_S: Final = 5.0
 _DOUBT_S: Final = 30.0  # at least between two questions about rights while all are there
-_FORBIDDEN: Final = 403
 _DEAF_S: Final = 330.0  # the informers reconnect by themselves much sooner
 _STUCK_S: Final = 300.0
 _LAG_S: Final = 10.0
@@ -91,7 +90,9 @@ class Operator:
         asyncio.get_running_loop().set_exception_handler(_hear_loop)
         self._catch_signals()
         agent = f"vcjob/{__version__}"
-        async with ApiClient(self._credentials, user_agent=agent, observer=self._observe_request) as api:
+        async with ApiClient(
+            self._credentials, user_agent=agent, observer=self._observe_request, on_forbidden=self._doubt.set
+        ) as api:
             main = asyncio.create_task(self._run(api), name="operator")
             stop = asyncio.create_task(self._stop.wait(), name="stop")
             await asyncio.wait((main, stop), return_when=asyncio.FIRST_COMPLETED)
@@ -105,7 +106,7 @@ class Operator:
             except ExceptionGroup as failures:
                 _tell(failures)
         if self._tracing is not None:
-            await asyncio.wait_for(asyncio.to_thread(self._tracing.stop), _STOP_S / 4)
+            await asyncio.to_thread(self._tracing.stop, within_s=_STOP_S / 4)
         log.info("stopped")
         return 0 if self._stop.is_set() else 1
 
@@ -113,8 +114,6 @@ class Operator:
         self._metrics.observe_request(verb, template, code, seconds)
         if self._tracing is not None:
             self._tracing.observe_request(verb, template, code, seconds)
-        if code == _FORBIDDEN:
-            self._doubt.set()
 
     def _catch_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -261,13 +260,8 @@ class Operator:
         await view.pods.synced.wait()
         inhabited = {namespace for namespace, _ in (*view.pods.store.items, *view.jobs.items)}
         empty = tuple(name for name in self._settings.namespaces if name not in inhabited)
-        try:
-            absent = await find_absent_namespaces(api, empty)
-        except ApiError as error:
-            log.info("namespaces cannot be asked for", extra={"error": error.message})
-        else:
-            if absent:
-                log.warning("namespaces do not exist, or not yet", extra={"namespaces": ", ".join(absent)})
+        if absent := await find_absent_namespaces(api, empty):
+            log.warning("namespaces do not exist, or not yet", extra={"namespaces": ", ".join(absent)})
 
     def _live_checks(self, engine: Engine, watchers: Watchers) -> Iterable[Check]:
         def loop_lag() -> str:

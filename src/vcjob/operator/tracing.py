@@ -8,6 +8,7 @@ import logging
 import os
 import time
 from contextlib import AbstractContextManager
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -52,9 +53,11 @@ class Tracing:
             span.set_status(self._failed)
         span.end(end)
 
-    def stop(self) -> None:
-        """Send what has not been sent yet. Blocks for some seconds at most."""
-        self._provider.shutdown()
+    def stop(self, *, within_s: float) -> None:
+        """Send what has not been sent yet, and block for so long at most; a collector may not answer at all."""
+        thread = Thread(target=self._provider.shutdown, name="last traces", daemon=True)
+        thread.start()
+        thread.join(within_s)
 
 
 def load_tracing(*, version: str) -> Tracing | None:
@@ -72,6 +75,6 @@ def load_tracing(*, version: str) -> Tracing | None:
     resource = Resource.create(
         {"service.name": os.environ.get("OTEL_SERVICE_NAME", "vcjob"), "service.version": version}
     )
-    provider = TracerProvider(resource=resource)
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)  # `stop` does it, and does not wait for ever
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return Tracing(provider)

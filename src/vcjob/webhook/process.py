@@ -22,7 +22,7 @@ from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.credentials import Credentials, load_credentials
 from vcjob.kube.errors import ApiError, NotFound
-from vcjob.operator.health import Check, HealthServer
+from vcjob.operator.health import CannotListen, Check, HealthServer
 from vcjob.operator.logs import set_up_logging
 from vcjob.operator.settings import BindAddress
 
@@ -243,8 +243,8 @@ async def find_missing_kinds(api: ApiClient, *, routes: tuple[Route, ...]) -> st
 
 
 def _probe(address: BindAddress) -> None:
-    """Raise OSError with the address when it is taken; kopf would tell of it late and at length."""
+    """Raise CannotListen when it is taken; kopf would tell of it late and at length."""
     try:
         socket.create_server((address.host, address.port)).close()
     except OSError as error:
-        raise OSError(f"{address.host}:{address.port}: {error.strerror or error}") from error
+        raise CannotListen(address, error) from error

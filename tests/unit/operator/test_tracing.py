@@ -1,6 +1,8 @@
 """Traces: a span for each pass, with its writes in it; and nothing at all when nobody asked."""
 
 import asyncio
+import os
+import socket
 import subprocess
 import sys
 
@@ -74,7 +76,20 @@ def test_an_endpoint_switches_it_on(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     tracing = load_tracing(version="1")
     assert tracing is not None
-    tracing.stop()
+    tracing.stop(within_s=10.0)
+
+
+def test_a_collector_that_does_not_answer_holds_nobody():
+    program = (
+        "from vcjob.operator.tracing import load_tracing\n"
+        "tracing = load_tracing(version='1')\n"
+        "tracing.observe_request('POST', 'pods', 201, 0.1)\n"
+        "tracing.stop(within_s=0.2)\n"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        environment = os.environ | {"OTEL_EXPORTER_OTLP_ENDPOINT": address, "OTEL_EXPORTER_OTLP_TIMEOUT": "600"}
+        subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=60)
 
 
 def test_without_the_extra_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
