@@ -47,20 +47,22 @@ async def replay(api: ApiClient, operator: ApiClient, shape: str) -> float:
         await asyncio.gather(*(create(kind, job) for kind in FIRST))
         await each(pods, lambda index: create_pod(job, index), at_once=64)
 
-    async with watching(operator, PROTOBUF_WATCH), asyncio.TaskGroup() as group:
+    try:
+        async with watching(operator, PROTOBUF_WATCH), asyncio.TaskGroup() as group:
 
-        async def submit(number: int) -> None:
-            await api.create(f"{BATCH}/namespaces/{namespace}/jobs", make_job(f"j{number}", pods))
-            group.create_task(follow(number))
+            async def submit(number: int) -> None:
+                await api.create(f"{BATCH}/namespaces/{namespace}/jobs", make_job(f"j{number}", pods))
+                group.create_task(follow(number))
 
-        began = time.monotonic()
-        await each(jobs, submit, at_once=16)
-        made = 0
-        while made < jobs * pods:
-            made = await count_pods(api, namespace)
-            await asyncio.sleep(0.05)
-        rate = jobs * pods / (time.monotonic() - began)
-    players.stop()
+            began = time.monotonic()
+            await each(jobs, submit, at_once=16)
+            made = 0
+            while made < jobs * pods:
+                made = await count_pods(api, namespace)
+                await asyncio.sleep(0.05)
+            rate = jobs * pods / (time.monotonic() - began)
+    finally:
+        players.stop()
     return rate
 
 

@@ -48,6 +48,9 @@ def test_zeros_are_left_out():
         None, [], "x", {"state": None}, {"state": {"phase": "Nonsense"}}, {"state": {"phase": 7}},
         {"conditions": [None, {}, 3]}, {"pending": "many"}, {"pending": True}, {"taskStatusCount": {"w": None}},
         {"controlledResources": {"a": 1}}, {"state": {"lastTransitionTime": "yesterday"}}, {"version": -1},
+        {"version": 2**31 - 1}, {"retryCount": 2**31 - 1},
+        {"state": {"lastTransitionTime": "9999-12-31T23:59:59-12:00"}},
+        {"state": {"lastTransitionTime": "0001-01-01T00:00:00+12:00"}},
     ],
 )  # fmt: skip
 def test_what_nobody_understands_counts_as_empty(raw):
@@ -57,6 +60,13 @@ def test_what_nobody_understands_counts_as_empty(raw):
 def test_times_are_read_in_any_form_of_rfc_3339():
     assert parse_time("2030-03-17T17:46:40Z") == parse_time("2030-03-17T18:46:40+01:00") == NOW
     assert parse_time("2030-03-17T17:46:40.000000Z") == NOW
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00Z", "0999-05-06T07:08:09Z", "9999-12-31T23:59:59Z"])
+def test_any_time_that_is_read_can_be_written(text: str):
+    seconds = parse_time(text)
+    assert seconds is not None
+    assert format_time(seconds) == text
 
 
 def test_a_phase_that_is_entered_again_has_one_condition_the_last():
