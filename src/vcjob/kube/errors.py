@@ -196,10 +196,10 @@ def _decode_protobuf(body: bytes) -> _Status:
 
 
 def _error_class(status: int, *, reason: str, message: str) -> type[ApiError]:
+    if _denied(message):
+        return Forbidden  # whatever the code: a policy's 429 or 503 says nothing of the server, its 409 of no object
     if status == 409:
         return AlreadyExists if reason == "AlreadyExists" else Conflict
-    if status in (400, 422) and _denied(message):
-        return Forbidden
     if status >= 500:
         return TooLarge if any(words in message for words in _TOO_LARGE) else ServerError
     return _BY_CODE.get(status, ApiError)

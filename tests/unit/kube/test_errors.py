@@ -33,6 +33,10 @@ def refusal(code: int, message: str = "", *, retry_after: str | None = None, **s
         (refusal(422, "Pod is invalid: spec.containers: Required value", reason="Invalid"), Invalid),
         (refusal(400, "strict decoding error", reason="BadRequest"), Invalid),
         (refusal(400, 'admission webhook "policy.example" denied the request: no', reason="BadRequest"), Forbidden),
+        (refusal(409, 'admission webhook "policy.example" denied the request: no', reason="Conflict"), Forbidden),
+        (refusal(429, 'admission webhook "policy.example" denied the request: no'), Forbidden),
+        (refusal(503, 'admission webhook "policy.example" denied the request: no'), Forbidden),
+        (refusal(503, 'failed calling webhook "policy.example": connection refused'), ServerError),
         (
             refusal(422, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", reason="Invalid"),
             Forbidden,
