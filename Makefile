@@ -62,7 +62,7 @@ bench: binaries ## measure the operator beside the API server's own limit (some 
 	$(BIN)/python tests/bench/throughput.py $(BENCH_ARGS)
 
 .PHONY: bench-rest
-bench-rest: binaries ## measure what the operator costs when it has nothing to do (four minutes)
+bench-rest: binaries ## measure what the operator costs when it has nothing to do, and when it starts (five minutes)
 	$(BIN)/python tests/bench/rest.py $(BENCH_ARGS)
 
 SOAK_ARGS ?=

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measure what the operator costs when it has nothing to do: `make bench-rest`.
 
-Two figures on a control plane of its own: requests and CPU over a minute while many Jobs are at rest, and CPU and
-memory while many Pods that belong to no Job are made and changed.
+Three figures on a control plane of its own: CPU and memory while many Pods that belong to no Job are made and changed,
+requests and CPU over a minute while many Jobs are at rest, and the memory of an operator that starts beside many Pods.
 """
 
 import argparse
@@ -14,6 +14,7 @@ from throughput import (
     CONTAINER,
     Players,
     Process,
+    Surroundings,
     count_pods,
     each,
     make_job,
@@ -76,15 +77,32 @@ async def measure_foreign(api: ApiClient, operator: Process, *, pods: int) -> No
     )
 
 
+async def measure_start(api: ApiClient, around: Surroundings, *, pods: int) -> None:
+    """Have one operator make Pods, and see what the next one needs to take them in."""
+    namespace = await new_namespace(api, "start")
+    async with around.operator():
+        players = Players(api, namespace)
+        players.admit_groups()
+        await api.create(f"{BATCH}/namespaces/{namespace}/jobs", make_job("large", pods))
+        while await count_pods(api, namespace) < pods:  # noqa: ASYNC110 - the server is asked, there is no event
+            await asyncio.sleep(1)
+        players.stop()
+    async with around.operator() as operator:
+        print(f"started beside {pods} Pods of a Job: {operator.memory_mib('VmHWM')} MiB at the peak", flush=True)
+
+
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=1000, help="Jobs at rest (default 1000)")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to look at them (default 60)")
     parser.add_argument("--pods", type=int, default=20000, help="Pods without a Job (default 20000)")
+    parser.add_argument("--own-pods", type=int, default=24000, help="Pods of a Job at the start (default 24000)")
     given = parser.parse_args()
-    async with surroundings() as (api, around), around.operator() as operator:
-        await measure_foreign(api, operator, pods=given.pods)
-        await measure_rest(api, operator, jobs=given.jobs, seconds=given.seconds)
+    async with surroundings() as (api, around):
+        async with around.operator() as operator:
+            await measure_foreign(api, operator, pods=given.pods)
+            await measure_rest(api, operator, jobs=given.jobs, seconds=given.seconds)
+        await measure_start(api, around, pods=given.own_pods)
 
 
 if __name__ == "__main__":
