@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 
 _LIST_AGAIN_CAP_S: Final = 10.0
 _NAME: Final = re.compile(DNS_NAME)
+_NAME_MAX: Final = 253
 _NO_PODS: Final[Mapping[str, Pod]] = MappingProxyType({})
 
 
@@ -157,7 +158,9 @@ class View:
 
     async def find_job(self, key: Key) -> bool:
         """Ask the API server for a Job that no watch has told of; return whether there is one."""
-        if _NAME.fullmatch(key[1]) is None:  # whoever makes a Command may write anything there, even half a URL
+        if (
+            len(key[1]) > _NAME_MAX or _NAME.fullmatch(key[1]) is None
+        ):  # whoever makes a Command may write anything there, even half a URL
             return False
         try:
             path = f"/apis/{BATCH_API_VERSION}/namespaces/{key[0]}/jobs/{key[1]}"

@@ -135,7 +135,7 @@ async def test_a_command_under_way_is_carried_out_before_the_work_ends():
     assert looked == [["c1", "c2"]]
 
 
-@pytest.mark.parametrize("name", ["", "j?x=1", "j/status", "..", "../../pods/p", "j ", "J", "日本", "j\n"])
+@pytest.mark.parametrize("name", ["", "j?x=1", "j/status", "..", "../../pods/p", "j ", "J", "日本", "j\n", "j" * 254])
 async def test_a_command_for_what_can_be_no_job_is_deleted_without_a_question(name: str):
     server = Server(has_job=True)
     engine = engine_with(server)
