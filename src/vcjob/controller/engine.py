@@ -72,7 +72,7 @@ class Engine:
             gang=gang,
             assert_leading=assert_leading,
             is_current=self.view.is_current,
-            is_called=lambda record: self._is_called(record.key),
+            is_called=self._is_called,
         )
         self._reconciler = Reconciler(
             executor=executor,

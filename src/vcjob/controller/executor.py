@@ -40,6 +40,7 @@ from .jobs import JobRecord
 from .memory import JobMemory
 from .objects import ObjectWriter
 from .pods import PodWriter, is_there
+from .queue import Key
 from .refusals import Refusal, judge
 from .reports import Report, Sink
 
@@ -63,7 +64,7 @@ class Executor:
         gang: Gang,
         assert_leading: Callable[[], None],
         is_current: Callable[[JobRecord], bool],
-        is_called: Callable[[JobRecord], bool],
+        is_called: Callable[[Key], bool],
     ) -> None:
         self._api = api
         self._limiter = limiter

@@ -24,6 +24,7 @@ from vcjob.lifecycle.steps import CreatePods, DeletePods
 from .decode import decode_uid, is_gone
 from .decode_pods import decode_pod, read_answer
 from .jobs import JobRecord
+from .queue import Key
 from .refusals import Refusal, judge
 from .reports import Report, Sink, Slot
 
@@ -47,7 +48,7 @@ class PodWriter:
         store: Sink[Pod],
         gang: Gang,
         is_current: Callable[[JobRecord], bool],
-        is_called: Callable[[JobRecord], bool],
+        is_called: Callable[[Key], bool],
     ) -> None:
         """`is_called`: whether somebody wants something else of the Job, a Command for instance."""
         self._api = api
@@ -175,7 +176,7 @@ class PodWriter:
                 for item in items:
                     if len(report.refusals) > refused or not self._is_current(record):
                         return
-                    if self._is_called(record) or steady() > end:
+                    if self._is_called(record.key) or steady() > end:
                         report.cut = True
                         return
                     try:

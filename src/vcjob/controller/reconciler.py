@@ -166,10 +166,7 @@ class Reconciler:
         forwarded = bool(queue and (queue.get("spec") or {}).get("extendClusters"))
         for stage in made.stages:
             report = await self._executor.run_stage(record, memory, stage, forwarded=forwarded)
-            total.created += report.created
-            total.deleted += report.deleted
-            total.refusals += report.refusals
-            total.cut = total.cut or report.cut
+            total.add(report)
             if report.job is not None:
                 self._view.put_job(report.job)
             for note in dict.fromkeys(report.notes):

@@ -137,10 +137,15 @@ def is_protobuf(body: bytes) -> bool:
 
 def unwrap(body: bytes) -> tuple[str, bytes]:
     """Return the kind of an answer's object, and its message. Raises DecodeError."""
-    if not body.startswith(_MAGIC):
-        raise DecodeError(f"no protobuf: {body[:100]!r}")
-    envelope = _Unknown.FromString(body[len(_MAGIC) :])
+    envelope = _Unknown.FromString(_open(body))
     return envelope.type_meta.kind, envelope.raw
+
+
+def _open(body: bytes) -> memoryview:
+    """Return the envelope of an answer, which may be large and is not copied. Raises DecodeError."""
+    if not is_protobuf(body):
+        raise DecodeError(f"no protobuf: {body[:100]!r}")
+    return memoryview(body)[len(_MAGIC) :]
 
 
 def read_list(body: bytes) -> tuple[int, Iterator[bytes]]:
@@ -148,9 +153,7 @@ def read_list(body: bytes) -> tuple[int, Iterator[bytes]]:
 
     A list may be larger than all that becomes of it, so the items are cut out of it one by one.
     """
-    if not body.startswith(_MAGIC):
-        raise DecodeError(f"no protobuf: {body[:100]!r}")
-    envelope = dict(_walk(memoryview(body)[len(_MAGIC) :]))
+    envelope = dict(_walk(_open(body)))
     listing = envelope.get(_RAW, memoryview(b""))
     meta = b""
     for number, part in _walk(listing):  # to its end: a list that is cut off is none

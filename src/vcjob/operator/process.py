@@ -156,7 +156,8 @@ class Operator:
                 group.create_task(engine.view.watch(), name="engine watches")
                 kopf_task = group.create_task(self._run_kopf(engine, api, gang, stop_kopf), name="kopf")
                 await self._kopf_started.wait()
-                group.create_task(self._look_for_namespaces(api, engine.view), name="namespaces")
+                if settings.namespaces:
+                    group.create_task(self._look_for_namespaces(api, engine.view), name="namespaces")
                 group.create_task(watch_over(lambda: _find_lost(engine, api, watchers)), name="watchdog")
                 work = group.create_task(self._work(engine, elector, recorder), name="work")
                 try:

@@ -23,8 +23,8 @@ async def some_pods(api: Api, namespace: str) -> bool:
     return bool((await api.call("GET", f"{PODS.path(namespace)}?limit=1"))["items"])
 
 
-async def count_pods(api: Api, namespace: str) -> int:
-    return len(await api.list(PODS, namespace))
+async def no_pods(api: Api, namespace: str) -> bool:
+    return not await some_pods(api, namespace)
 
 
 async def test_its_status_keeps_up(api: Api, namespace: str, big: str):
@@ -48,8 +48,4 @@ async def test_a_command_is_carried_out_at_once(api: Api, namespace: str, big: s
     assert len(made) == 1
     assert int(made[0]["message"].split()[1]) < MANY
     assert aborted["status"].get("pending", 0) == 0
-    await eventually(lambda: nothing_left(api, namespace), timeout_s=60)
-
-
-async def nothing_left(api: Api, namespace: str) -> bool:
-    return await count_pods(api, namespace) == 0
+    await eventually(lambda: no_pods(api, namespace), timeout_s=60)

@@ -53,9 +53,7 @@ def test_a_refusal_is_retried_awaited_or_final(error, reason, kind):
 
 
 def test_the_server_says_how_long_to_wait():
-    error = Throttled("slow down")
-    error.retry_after = 7.0
-    assert judge(error, action="x").retry_after == 7.0
+    assert judge(throttled(7.0), action="x").retry_after == 7.0
 
 
 def throttled(retry_after: float) -> Throttled:
