@@ -20,7 +20,7 @@ __all__ = ("BACKOFF_CAP_S", "Refusal", "judge", "wait_after")
 
 BACKOFF_CAP_S: Final = 60.0
 # The server may be well again at any moment, and how much it is asked meanwhile is the limiter's matter.
-_TRANSIENT_CAP_S: Final = 15.0
+_TRANSIENT_CAP_S: Final = 5.0
 # For what a user is about to make and no watch tells us of: a claim, a freed name.
 _UNWATCHED_CAP_S: Final = 10.0
 _UNWATCHED: Final = ("ClaimNotFound", "NameConflict", "OldPodsTerminating", "QuotaExceeded")

@@ -65,9 +65,9 @@ def throttled(retry_after: float) -> Throttled:
 @pytest.mark.parametrize(
     ("error", "longest_s"),
     [
-        pytest.param(ServerError("etcd"), 15.0, id="a server that may be well again at any moment"),
-        pytest.param(Unreachable("cut"), 15.0, id="no answer"),
-        pytest.param(Throttled("slow down"), 15.0, id="429"),
+        pytest.param(ServerError("etcd"), 5.0, id="a server that may be well again at any moment"),
+        pytest.param(Unreachable("cut"), 5.0, id="no answer"),
+        pytest.param(Throttled("slow down"), 5.0, id="429"),
         pytest.param(throttled(2.0), 2.0, id="what the server asks for"),
         pytest.param(throttled(7200.0), 60.0, id="what the server cannot mean"),
         pytest.param(Forbidden("exceeded quota: q"), 10.0, id="what nobody will tell of"),
