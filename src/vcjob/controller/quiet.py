@@ -22,6 +22,11 @@ class Quiet:
         self._waiting: dict[Key, None] = {}  # oldest first
         self._going_on: set[Key] = set()  # those whose turn it is
 
+    @property
+    def waiting(self) -> int:
+        """How many Jobs wait."""
+        return len(self._waiting)
+
     def is_busy(self) -> bool:
         """Return whether so many writes are under way that what can wait should."""
         return self._limiter.busy

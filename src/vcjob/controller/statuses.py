@@ -9,6 +9,7 @@ import logging
 from typing import Final
 
 from vcjob.api.job import Phase
+from vcjob.kube.backoff import patience
 from vcjob.kube.errors import ApiError, Conflict, NotFound, may_have_happened
 from vcjob.lifecycle.outcome import EventNote, Plan, Write
 from vcjob.lifecycle.restart import RESTART_KEY
@@ -31,7 +32,6 @@ _SETTLED_S: Final = 0.5  # numbers of a status that changes nothing else are wri
 _NUMBERS_S: Final = 2.0  # ... or when the first of them is so old ...
 _NUMBERS_PER_POD_S: Final = 0.002  # ... and a large Job's, whose every Pod tells twice, a little later
 _NUMBERS_CAP_S: Final = 4.0
-_GIVE_WAY_S: Final = 10.0  # for so long they wait for a quiet moment
 
 
 class StatusWriter:
@@ -83,8 +83,8 @@ class StatusWriter:
             latest = _NUMBERS_S + _NUMBERS_PER_POD_S * record.revision.job.spec.total_replicas
             due = min(memory.unwritten_moved + _SETTLED_S, memory.unwritten_since + min(latest, _NUMBERS_CAP_S))
         if busy and due <= now:
-            due = memory.unwritten_since + _GIVE_WAY_S
             self._quiet.wait(record.key)
+            due = memory.unwritten_since + patience(self._quiet.waiting)
         return due - now if due > now else None
 
     async def keep_up(self, record: JobRecord, memory: JobMemory, made: Plan) -> bool:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from vcjob.kube.backoff import retry_delay
+from vcjob.kube.backoff import patience, retry_delay
 from vcjob.kube.clock import ServerClock, steady
 from vcjob.kube.errors import AlreadyExists, ApiError, Forbidden, NotFound, Transient
 
@@ -37,9 +37,9 @@ _COMBINED: Final = "(combined from similar events): "
 _BURST: Final = 25.0
 _REFILL_S: Final = 300.0
 _REMEMBERED: Final = 4096  # series, reasons and objects each; the longest unused are forgotten
-_WAITING_MAX: Final = 1000  # series to be sent
+_WAITING_MAX: Final = 4096  # series to be sent
 _ATTEMPTS_MAX: Final = 5
-_GIVE_WAY_S: Final = 10.0  # how long an Event waits for more important writes
+_GIVE_WAY_MAX: Final = 2048  # with more of them waiting, Events no longer give way to more important writes
 _LOOK_AGAIN_S: Final = 0.2
 
 
@@ -239,11 +239,17 @@ class EventRecorder:
                 except TimeoutError:
                     pass
                 continue
-            if not self._stopping and self._is_busy() and self._now() < self._due[0][0] + _GIVE_WAY_S:
+            if self._gives_way():
                 await asyncio.sleep(_LOOK_AGAIN_S)
                 continue
             _, _, series = heapq.heappop(self._due)
             await self._tell(series)
+
+    def _gives_way(self) -> bool:
+        waiting = len(self._due)
+        if self._stopping or waiting > _GIVE_WAY_MAX or not self._is_busy():
+            return False
+        return self._now() < self._due[0][0] + patience(waiting)
 
     async def stop(self, *, deadline_s: float) -> None:
         """Send what is still waiting, for at most `deadline_s` seconds, and end `run`."""

@@ -339,6 +339,22 @@ def test_while_the_server_is_busy_pods_come_first_and_their_numbers_later():
     run(world, story)
 
 
+def test_numbers_of_many_jobs_give_way_longer():
+    """With their time up at once they would come into the middle of what they gave way to."""
+    world = world_with(two)
+
+    async def story(world: World) -> None:
+        world.get_busy(1)
+        for number in range(1000):
+            world.operator.engine.quiet.wait(("ns", f"other-{number}"))
+        for status_is_there in (False, False, True):
+            await world.catch_up(0)
+            assert ("status" in world.job) is status_is_there
+            world.cluster.now += 21
+
+    run(world, story)
+
+
 def test_news_is_told_even_while_the_server_is_busy():
     async def story(world: World) -> None:
         world.get_busy(1)

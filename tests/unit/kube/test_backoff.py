@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vcjob.kube.backoff import retry_delay, spread
+from vcjob.kube.backoff import patience, retry_delay, spread
 
 chances = st.floats(0.0, 1.0, exclude_max=True)
 
@@ -24,6 +24,11 @@ def test_a_delay_is_in_the_upper_half_of_its_step(attempt: int, chance: float) -
 def test_a_negative_attempt_is_refused() -> None:
     with pytest.raises(ValueError, match="counts from 0"):
         retry_delay(-1, chance=0.5)
+
+
+@pytest.mark.parametrize(("waiting", "seconds"), [(0, 10.0), (1, 10.03), (1000, 40.0), (100_000, 60.0)])
+def test_the_more_there_is_that_can_wait_the_longer_it_does(waiting: int, seconds: float) -> None:
+    assert patience(waiting) == pytest.approx(seconds)
 
 
 @given(chances)

@@ -188,7 +188,7 @@ def test_the_queue_is_bounded() -> None:
         for index in range(5000):
             ref = ObjectRef(api_version="v1", kind="Job", namespace="default", name=f"j{index}", uid=str(index))
             recorder.record(ref, "Normal", "R", "m")
-        assert recorder.stats.dropped == 4000
+        assert recorder.stats.dropped == 904
         api.hangs = False
 
     story(play)
@@ -240,6 +240,22 @@ def test_an_event_gives_way_to_more_important_writes(busy_for_s: float, told_aft
         return told
 
     assert simulate(main) == pytest.approx(told_after_s, abs=0.5)
+
+
+def test_many_events_give_way_longer_and_too_many_not_at_all() -> None:
+    async def told(loop: SimulatedLoop, count: int, *, within_s: float) -> int:
+        recorder = EventRecorder(MemoryEvents(), instance="pod-0", is_busy=lambda: True, now=loop.time)
+        task = asyncio.create_task(recorder.run())
+        for number in range(count):
+            recorder.record(replace(JOB, name=f"j{number}"), "Normal", "R", "m")
+        await asyncio.sleep(within_s)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return recorder.stats.sent
+
+    assert simulate(lambda loop: told(loop, 1000, within_s=39.0)) == 0
+    assert simulate(lambda loop: told(loop, 1000, within_s=61.0)) == 1000
+    assert simulate(lambda loop: told(loop, 3000, within_s=1.0)) == 3000 - 2048
 
 
 @pytest.mark.parametrize(
