@@ -10,8 +10,6 @@ counted in one Event rather than told again, in the manner of Kubernetes' own co
 """
 
 import asyncio
-import heapq
-import itertools
 import logging
 import random
 from collections import OrderedDict
@@ -20,9 +18,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from vcjob.kube.backoff import patience, retry_delay
+from vcjob.kube.backoff import retry_delay
 from vcjob.kube.clock import ServerClock, steady
 from vcjob.kube.errors import AlreadyExists, ApiError, Forbidden, NotFound, Transient
+from vcjob.kube.event_queue import EventQueue
 
 __all__ = ("EventApi", "EventRecorder", "EventStats", "ObjectRef", "cut_message")
 
@@ -37,10 +36,8 @@ _COMBINED: Final = "(combined from similar events): "
 _BURST: Final = 25.0
 _REFILL_S: Final = 300.0
 _REMEMBERED: Final = 4096  # series, reasons and objects each; the longest unused are forgotten
-_WAITING_MAX: Final = 4096  # series to be sent
 _ATTEMPTS_MAX: Final = 5
-_GIVE_WAY_MAX: Final = 2048  # with more of them waiting, Events no longer give way to more important writes
-_LOOK_AGAIN_S: Final = 0.2
+_AT_A_TIME: Final = 4  # as many requests as still count for a quiet moment
 
 
 class EventApi(Protocol):
@@ -90,7 +87,7 @@ class _Series:
     count: int = 1
     created: bool = False
     sent_at: float = float("-inf")  # steady
-    waiting: bool = False
+    waiting: bool = False  # in the queue, or on its way
     attempts: int = 0
 
 
@@ -137,14 +134,12 @@ class EventRecorder:
         self._api = api
         self._component = component
         self._instance = instance
-        self._is_busy = is_busy
         self._may_write = may_write
         self._now = now
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
         self._reasons: OrderedDict[tuple[str, ...], _Reason] = OrderedDict()
         self._allowances: OrderedDict[tuple[str, ...], _Allowance] = OrderedDict()
-        self._due: list[tuple[float, int, _Series]] = []  # heap: when (steady), order, what
-        self._order = itertools.count()
+        self._queue = EventQueue[_Series](is_busy=is_busy, now=now)
         self._wake = asyncio.Event()
         self._stopping = False
         self._worker: asyncio.Task[None] | None = None
@@ -216,40 +211,36 @@ class EventRecorder:
         return allowance.take(now)
 
     def _enqueue(self, series: _Series, due: float) -> bool:
-        if len(self._due) >= _WAITING_MAX:
+        series.waiting = self._queue.put(series, due=due, is_warning=series.type == "Warning")
+        if series.waiting:
+            self._wake.set()
+        else:
             self.stats.dropped += 1
-            return False
-        series.waiting = True
-        heapq.heappush(self._due, (due, next(self._order), series))
-        self._wake.set()
-        return True
+        return series.waiting
 
     # Sending
 
     async def run(self) -> None:
         """Send what is due until stopped or cancelled."""
         self._worker = asyncio.current_task()
-        while not (self._stopping and not self._due):
+        async with asyncio.TaskGroup() as group:
+            for number in range(_AT_A_TIME):
+                group.create_task(self._work(), name=f"events {number}")
+
+    async def _work(self) -> None:
+        while True:
             self._wake.clear()
-            wait = self._due[0][0] - self._now() if self._due else None
-            if wait is None or (wait > 0 and not self._stopping):
+            series = self._queue.take(all_are_due=self._stopping)
+            if series is not None:
+                await self._tell(series)
+            elif self._stopping:
+                return
+            else:
                 try:
-                    async with asyncio.timeout(wait):
+                    async with asyncio.timeout(self._queue.wait_s()):
                         await self._wake.wait()
                 except TimeoutError:
                     pass
-                continue
-            if self._gives_way():
-                await asyncio.sleep(_LOOK_AGAIN_S)
-                continue
-            _, _, series = heapq.heappop(self._due)
-            await self._tell(series)
-
-    def _gives_way(self) -> bool:
-        waiting = len(self._due)
-        if self._stopping or waiting > _GIVE_WAY_MAX or not self._is_busy():
-            return False
-        return self._now() < self._due[0][0] + patience(waiting)
 
     async def stop(self, *, deadline_s: float) -> None:
         """Send what is still waiting, for at most `deadline_s` seconds, and end `run`."""
@@ -260,21 +251,20 @@ class EventRecorder:
         await asyncio.wait([self._worker], timeout=deadline_s)
         self._worker.cancel()
         await asyncio.wait([self._worker])
-        self.stats.dropped += len(self._due)
-        self._due.clear()
+        self.stats.dropped += self._queue.clear()
 
     async def _tell(self, series: _Series) -> None:
+        """Send a series that was taken out of the queue; what comes meanwhile is told later."""
         now = self._now()
         subject = (series.ref.namespace, series.ref.kind, series.ref.name, series.ref.uid)
         if series.created and series.attempts == 0 and not self._stopping and not self._allow(subject, now):
-            # Late is enough for a count.
-            heapq.heappush(self._due, (now + _REFILL_S, next(self._order), series))
+            self._enqueue(series, now + _REFILL_S)  # late is enough for a count
             return
         if not self._may_write():
             series.waiting = False
             self.stats.dropped += 1
             return
-        series.waiting, series.sent_at = False, now  # before the request: what comes meanwhile is told later
+        series.sent_at, count = now, series.count
         try:
             await (self._patch(series) if series.created else self._create(series))
         except Transient as error:
@@ -287,8 +277,10 @@ class EventRecorder:
         except ApiError as error:
             self._drop(series, error)
         else:
-            series.attempts = 0
+            series.attempts, series.waiting = 0, False
             self.stats.sent += 1
+            if series.count > count:
+                self._enqueue(series, now + _PATCH_PERIOD_S)
 
     async def _create(self, series: _Series) -> None:
         ref = series.ref
@@ -332,13 +324,11 @@ class EventRecorder:
         if series.attempts >= _ATTEMPTS_MAX or self._stopping:
             self._drop(series, error)
             return
-        if series.waiting:
-            return  # it was recorded again meanwhile
         delay = max(retry_delay(series.attempts, chance=random.random(), base_s=1.0), asked_s or 0.0)
         self._enqueue(series, now + delay)
 
     def _drop(self, series: _Series, error: ApiError) -> None:
-        series.attempts = 0
+        series.attempts, series.waiting = 0, False
         self.stats.dropped += 1
         word = f"{type(error).__name__} {error.reason}"
         level = logging.DEBUG if word == self._refused else logging.WARNING

@@ -25,6 +25,7 @@ class MemoryEvents:
         self.refusals: list[ApiError] = []
         self.loses_answer = False
         self.hangs = False
+        self.takes_s = 0.0
         self.told_first = asyncio.Event()
 
     async def create(self, path: str, body: dict[str, Any]) -> bytes:
@@ -49,8 +50,7 @@ class MemoryEvents:
 
     async def _call(self, verb: str) -> None:
         self.calls.append(verb)
-        if self.hangs:
-            await asyncio.sleep(3600)
+        await asyncio.sleep(3600 if self.hangs else self.takes_s)
         if self.refusals:
             raise self.refusals.pop(0)
 
@@ -240,6 +240,33 @@ def test_an_event_gives_way_to_more_important_writes(busy_for_s: float, told_aft
         return told
 
     assert simulate(main) == pytest.approx(told_after_s, abs=0.5)
+
+
+def test_a_request_that_hangs_holds_up_no_other_event() -> None:
+    async def play(recorder: EventRecorder, api: MemoryEvents) -> None:
+        api.hangs = True
+        recorder.record(JOB, "Normal", "R", "the first")
+        await asyncio.sleep(1)
+        api.hangs = False
+        recorder.record(replace(JOB, name="other"), "Normal", "R", "the second")
+        await asyncio.sleep(1)
+        assert api.told() == [("the second", 1)]
+
+    story(play)
+
+
+def test_what_is_repeated_while_it_is_on_its_way_is_counted_later() -> None:
+    async def play(recorder: EventRecorder, api: MemoryEvents) -> None:
+        api.takes_s = 40.0
+        recorder.record(JOB, "Warning", "R", "m")
+        await asyncio.sleep(1)
+        recorder.record(JOB, "Warning", "R", "m")
+        await asyncio.sleep(34)
+        assert api.calls == ["POST"]
+        await asyncio.sleep(60)
+        assert (api.calls, api.told()) == (["POST", "PATCH"], [("m", 2)])
+
+    story(play)
 
 
 def test_many_events_give_way_longer_and_too_many_not_at_all() -> None:
