@@ -32,6 +32,7 @@ _SETTLED_S: Final = 0.5  # numbers of a status that changes nothing else are wri
 _NUMBERS_S: Final = 2.0  # ... or when the first of them is so old ...
 _NUMBERS_PER_POD_S: Final = 0.002  # ... and a large Job's, whose every Pod tells twice, a little later
 _NUMBERS_CAP_S: Final = 4.0
+_COURSE: Final = frozenset({"PodGroupPending", "PodsPending", "PodsRunning"})  # reasons that every Job has for a while
 
 
 class StatusWriter:
@@ -176,6 +177,8 @@ def _takes_its_course(old: Status, new: Status) -> bool:
     """Return whether the new status tells of nothing but the Job's expected way within its phase."""
     started = new.running + new.succeeded + new.failed
     if (old.phase is None and started) or (old.alive and not new.alive):  # the next status is another phase
+        return False
+    if new.reason != old.reason and new.reason not in _COURSE:  # it waits for something that others do not wait for
         return False
     return (new.phase, new.version, new.retry_count, new.controlled.get(RESTART_KEY)) == (
         old.phase or Phase.PENDING,

@@ -355,6 +355,18 @@ def test_numbers_of_many_jobs_give_way_longer():
     run(world, story)
 
 
+def test_what_a_job_waits_for_is_told_even_while_the_server_is_busy():
+    world = world_with(two)
+
+    async def story(world: World) -> None:
+        world.get_busy(1)
+        world.cluster.pod_quota = 1
+        await world.catch_up(0)
+        assert world.job["status"]["state"]["reason"] == "QuotaExceeded"
+
+    run(world, story)
+
+
 def test_news_is_told_even_while_the_server_is_busy():
     async def story(world: World) -> None:
         world.get_busy(1)
