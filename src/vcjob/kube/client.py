@@ -288,6 +288,11 @@ class ApiClient:
         """By path, when a request over a lent session was last answered (steady)."""
         return self._patience.heard
 
+    @property
+    def lent_failing(self) -> Mapping[str, str]:
+        """By path, why requests over lent sessions are not answered, for as long as they are not."""
+        return self._patience.failing
+
     def _observe_lent(self, verb: str, path: str, code: int, seconds: float) -> None:
         if self._observer is not None:
             self._observer(verb, path_template(path), code, seconds)

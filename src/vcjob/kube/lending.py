@@ -23,12 +23,13 @@ __all__ = ("Patience", "Sieve")
 
 log = logging.getLogger(__name__)
 
-_PASSING: Final = frozenset({403, 408, 429, 500, 502, 503, 504})
+_PASSING: Final = frozenset({403, 404, 408, 429, 500, 502, 503, 504})
 _BACKOFF_BASE_S: Final = 0.5
 _BACKOFF_CAP_S: Final = 10.0
 _RETRY_AFTER_CAP_S: Final = 30.0
 _WATCH_SPACING_S: Final = 0.5
 _OK: Final = 200
+_NOT_FOUND: Final = 404
 _GONE: Final = 410
 
 Sieve = Callable[[str, bytes], bool]
@@ -36,14 +37,17 @@ Sieve = Callable[[str, bytes], bool]
 
 
 class Patience:
-    """What middlewares of all lent sessions share; `heard` says by path when a request was last answered (steady)."""
+    """What middlewares of all lent sessions share.
+
+    `heard` says by path when a request was last answered (steady), `failing` why it is not answered now.
+    """
 
     def __init__(self, *, observe: Callable[[str, str, int, float], None] | None = None) -> None:
         """`observe` is told verb, path, code (0: no answer) and seconds of each request."""
         self.heard: dict[str, float] = {}
+        self.failing: dict[str, str] = {}
         self._observe = observe
         self._begun: dict[str, float] = {}  # path -> when its last watch began (steady)
-        self._failing: dict[str, str] = {}  # path -> the last failure; a repeated one is logged at debug level
 
     def lend(
         self,
@@ -98,9 +102,12 @@ class Patience:
                     continue
                 if response.status not in _PASSING:
                     self.heard[path] = steady()
-                    self._failing.pop(path, None)
+                    self.failing.pop(path, None)
                     return response
                 failure, asked = f"HTTP {response.status}", response.headers.get("Retry-After")
+                if response.status == _NOT_FOUND:  # an answer, too: the kind is not there, and may come back
+                    self.heard[path] = steady()
+                    failure = f"not served, is its CRD installed? ({failure})"
                 response.close()
             self._note(path, failure)
             await asyncio.sleep(_delay(attempt, asked))
@@ -128,8 +135,8 @@ class Patience:
                 self._observe("WATCH" if is_watch else "GET", request.url.path, code, steady() - sent)
 
     def _note(self, path: str, failure: str) -> None:
-        level = logging.DEBUG if self._failing.get(path) == failure else logging.WARNING
-        self._failing[path] = failure
+        level = logging.DEBUG if self.failing.get(path) == failure else logging.WARNING
+        self.failing[path] = failure
         log.log(level, "list or watch failed, will retry", extra={"path": path, "error": failure})
 
 

@@ -304,6 +304,7 @@ class Operator:
                 api.refused,
                 engine.view.fault,
                 *(i.fault for i in (engine.view.pods, engine.view.groups) if i is not None),
+                *(f"{path}: {failure}" for path, failure in api.lent_failing.items()),
             )
             return next(filter(None, faults), "")
 
@@ -329,7 +330,7 @@ def _find_lost(engine: Engine, api: ApiClient, watchers: Watchers) -> str:
 
 
 def _tell(failures: ExceptionGroup) -> None:
-    """Log why the process ends; that a kind is no longer served, say, is no fault of the code and needs no trace."""
+    """Log why the process ends; what kopf gave up for is no fault of the code and needs no trace."""
     causes = list(_leaves(failures))
     ours = [cause for cause in causes if not isinstance(cause, WatcherLost | EndedByItself)]
     if any(not type(cause).__module__.startswith("kopf.") for cause in ours):

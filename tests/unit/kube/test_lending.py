@@ -27,7 +27,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return slept
 
 
-@pytest.mark.parametrize("code", [403, 408, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize("code", [403, 404, 408, 429, 500, 502, 503, 504])
 async def test_a_refusal_that_passes_is_waited_for(api: ApiClient, server: FakeServer, code: int):
     server.inject(Answer(code=code), verb="GET", times=3)
     async with api.lend_session().get(server.url + PODS) as response:
@@ -35,7 +35,7 @@ async def test_a_refusal_that_passes_is_waited_for(api: ApiClient, server: FakeS
     assert server.count("GET", "pods") == 4
 
 
-@pytest.mark.parametrize("code", [400, 401, 404, 410])
+@pytest.mark.parametrize("code", [400, 401, 410])
 async def test_what_does_not_pass_is_for_the_borrower(api: ApiClient, server: FakeServer, code: int):
     server.inject(Answer(code=code), verb="GET")
     async with api.lend_session().get(server.url + PODS) as response:
@@ -60,6 +60,20 @@ async def test_it_says_when_a_path_was_last_answered(api: ApiClient, server: Fak
     async with api.lend_session().get(server.url + PODS, params={"watch": ""}):
         pass
     assert set(api.lent_heard) == {PODS}
+
+
+async def test_it_says_why_a_path_is_not_answered(api: ApiClient, server: FakeServer, monkeypatch: pytest.MonkeyPatch):
+    said: list[dict[str, str]] = []
+
+    async def sleep(seconds: float) -> None:
+        said.append(dict(api.lent_failing))
+
+    monkeypatch.setattr(lending.asyncio, "sleep", sleep)
+    server.inject(Answer(code=404), verb="GET", times=2)
+    async with api.lend_session().get(server.url + PODS):
+        pass
+    assert said == [{PODS: "not served, is its CRD installed? (HTTP 404)"}] * 2
+    assert api.lent_failing == {}
 
 
 async def test_an_answer_that_is_cut_is_asked_for_again(api: ApiClient, server: FakeServer):
