@@ -40,8 +40,8 @@ class JobMemory:
     hold: Hold | None = None
     rejected: str = ""  # the API server will never take the Job's objects
     refusals: int = 0  # in a row
-    unwritten: dict[str, Any] | None = None  # a status that only moves numbers and waits for more of them
-    unwritten_since: float = 0.0  # loop time of the first of those numbers
+    unwritten: dict[str, Any] | None = None  # a status that tells of nothing unexpected and waits for more
+    unwritten_since: float = 0.0  # loop time at which the first of it was known
     unwritten_moved: float = 0.0  # loop time of the last
     doubt: Doubt | None = None  # a status write without an answer
     created: int = 0  # Pods of a stage that is not through, of which no Event has told yet

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from typing import Final
 
-from vcjob.api.job import Phase
+from vcjob.api.job import Event, Phase
 from vcjob.kube.backoff import patience
 from vcjob.kube.errors import ApiError, Conflict, NotFound, may_have_happened
 from vcjob.lifecycle.outcome import EventNote, Plan, Write
@@ -51,10 +51,11 @@ class StatusWriter:
         if made.status is not None:
             wait = self._postpone(record, memory, made.status, news=bool(made.events))
             if wait is not None:
-                # What a new phase has to say at once, it has when it is written.
-                delays = [wait, *(delay for delay in delays if delay > 0)]
+                delays.append(wait)
             elif not await self.write(record, memory, made):
                 return 0.1
+            elif record.status.phase is None:
+                delays.append(0.0)  # it has begun; perhaps so much has started meanwhile that it is Running
         self.announce(record, memory, made.events)
         if memory.removed:
             present = self._view.pods_of(record)
@@ -70,6 +71,8 @@ class StatusWriter:
         """
         numbers = _moves_numbers_only(record.status, status)
         busy = self._quiet.is_busy() and not news and _takes_its_course(record.status, status)
+        if Event.POD_EVICTED in record.revision.watched and _counts_more(record.status, status):
+            busy = False
         new = status.write()
         if not (numbers or busy) or new == record.raw_status:
             memory.unwritten = None
@@ -175,7 +178,9 @@ class StatusWriter:
 
 def _takes_its_course(old: Status, new: Status) -> bool:
     """Return whether the new status tells of nothing but the Job's expected way within its phase."""
-    started = new.running + new.succeeded + new.failed
+    if new.failed > old.failed or new.unknown > old.unknown:
+        return False
+    started = new.running + new.succeeded
     if (old.phase is None and started) or (old.alive and not new.alive):  # the next status is another phase
         return False
     if new.reason != old.reason and new.reason not in _COURSE:  # it waits for something that others do not wait for
@@ -186,6 +191,15 @@ def _takes_its_course(old: Status, new: Status) -> bool:
         old.retry_count,
         old.controlled.get(RESTART_KEY),
     )
+
+
+def _counts_more(old: Status, new: Status) -> bool:
+    """Return whether Pods are counted that were not.
+
+    When they vanish while no process of ours is there, only the count tells the next one that they were.
+    """
+    before = {task: sum(counts.values()) for task, counts in old.task_counts.items()}
+    return any(sum(counts.values()) > before.get(task, 0) for task, counts in new.task_counts.items())
 
 
 def _moves_numbers_only(old: Status, new: Status) -> bool:

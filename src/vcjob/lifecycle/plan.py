@@ -311,6 +311,6 @@ def _explain(made: Plan, snapshot: Snapshot, verdict: Verdict, causes: Iterable[
     known = snapshot.memory.first_seen
     seen = {cause.key: known.get(cause.key, snapshot.now) for cause in causes if cause.since is None}
     wake = earliest(made.wake, *(waiting.due for waiting in verdict.pending))
-    if made.status is not None and made.status.phase is not snapshot.status.phase:
+    if made.status is not None and made.status.phase is not snapshot.phase:
         wake = snapshot.now  # the new phase may have something to say at once, and no event will ask for it
     return replace(made, events=tuple(events), wake=wake, seen=seen)

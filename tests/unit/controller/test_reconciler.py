@@ -363,8 +363,40 @@ def test_what_a_job_waits_for_is_told_even_while_the_server_is_busy():
         world.cluster.pod_quota = 1
         await world.catch_up(0)
         assert world.job["status"]["state"]["reason"] == "QuotaExceeded"
+        world.cluster.pod_quota = None
+        world.cluster.now += 1
+        await world.catch_up(0)
+        assert len(world.cluster.all(PODS)) == 2
 
     run(world, story)
+
+
+def test_pods_whose_eviction_matters_are_counted_at_once_however_busy_the_server_is():
+    """Nobody else would know that they were there, if this process died before it told."""
+    world = world_with(two.policy("PodEvicted", "TerminateJob"))
+
+    async def story(world: World) -> None:
+        world.get_busy(1)
+        await world.catch_up(0)
+        await world.crash(0)
+        world.delete_pod(0)
+        world.end_termination(0)
+        await world.settle()
+        assert world.phase == "Terminated"
+
+    run(world, story)
+
+
+def test_a_failed_pod_is_told_of_even_while_the_server_is_busy():
+    async def story(world: World) -> None:
+        world.get_busy(1)
+        world.end_pod(0, 1)
+        await world.catch_up(0)
+        world.wait(1)
+        await world.catch_up(0)
+        assert (world.phase, world.job["status"]["failed"]) == ("Running", 1)
+
+    begin(build().task("w", 3, minAvailable=1).spec(minAvailable=1), story)
 
 
 def test_news_is_told_even_while_the_server_is_busy():
