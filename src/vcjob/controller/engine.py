@@ -106,8 +106,9 @@ class Engine:
         memory = self._memories.get((pod.namespace, pod.job))
         if memory is None or memory.uid != pod.owner_uid:
             return
+        memory.lost_at = self.view.now()
         if not pod.ours and pod.was_taken:  # somebody took it away: perhaps an eviction
-            memory.removed[pod.name] = (pod, self.view.now())
+            memory.removed[pod.name] = (pod, memory.lost_at)
 
     def take_command(self, request: CommandRequest) -> None:
         """Queue a Command; it is deleted, and then carried out, by the next pass over its Job."""

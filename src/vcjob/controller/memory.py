@@ -36,6 +36,7 @@ class JobMemory:
     objects: dict[tuple[str, str], Stored] = field(default_factory=dict)  # by kind and name: what we made
     claims: set[str] = field(default_factory=set)
     removed: dict[str, tuple[Pod, float]] = field(default_factory=dict)
+    lost_at: float = 0.0
     first_seen: Mapping[str, float] = field(default_factory=dict)
     hold: Hold | None = None
     rejected: str = ""  # the API server will never take the Job's objects
@@ -57,6 +58,7 @@ class JobMemory:
             seen=self.seen,
             claims=frozenset(self.claims),
             removed=self.removed,
+            lost_at=self.lost_at,
             first_seen=self.first_seen,
             hold=self.hold,
             rejected=self.rejected,

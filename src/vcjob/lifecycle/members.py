@@ -215,10 +215,11 @@ def _needs_apply(snapshot: Snapshot, item: PluginObject) -> bool:
 def _may_be_gone(snapshot: Snapshot, item: PluginObject) -> bool:
     """Return whether somebody may have deleted the object since it was last seen: nobody watches it.
 
-    Asked before Pods are made, because a Pod without it would never start.
+    Asked before Pods are made, because a Pod without it would never start. Who deletes a Pod may have deleted more.
     """
-    ref = item.wanted.ref
-    return snapshot.now - snapshot.memory.seen.get((ref.kind, ref.name), 0.0) > _TRUST_S
+    ref, memory = item.wanted.ref, snapshot.memory
+    seen = memory.seen.get((ref.kind, ref.name), 0.0)
+    return snapshot.now - seen > _TRUST_S or memory.lost_at >= seen
 
 
 def _wish(snapshot: Snapshot, startable: int | None) -> GroupWish:

@@ -50,6 +50,7 @@ class Memory:
     seen: Mapping[tuple[str, str], float] = field(default_factory=dict)  # when each object was last known to be there
     claims: frozenset[str] = frozenset()  # known to be there
     removed: Mapping[str, tuple[Pod, float]] = field(default_factory=dict)  # name -> the Pod, and when it was missed
+    lost_at: float = 0.0  # when the last Pod vanished, by whomever
     first_seen: Mapping[str, float] = field(default_factory=dict)
     hold: Hold | None = None
     rejected: str = ""  # why the API server will never take the Job's objects

@@ -10,6 +10,7 @@ from tests.integration.harness.api import (
     CONFIG_MAPS,
     JOBS,
     NETWORK_POLICIES,
+    PODS,
     SECRETS,
     SERVICES,
     Api,
@@ -172,3 +173,29 @@ async def test_lost_objects_of_a_new_run_are_made_again(standing: Standing, api:
         return await api.find(CONFIG_MAPS, "lost-svc", place) is not None
 
     await eventually(is_back, timeout_s=30)
+
+
+async def test_who_deletes_everything_of_a_new_job_gets_everything_anew(standing: Standing, api: Api):
+    place = standing.namespace
+    await api.create(JOBS, job("swept", task("w"), plugins=PLUGINS), place)
+    pods = await pods_when(api, "swept", place, count=1)
+    before = await uids(api, "swept", place)
+    for kind, name in (
+        (SERVICES, "swept"),
+        (CONFIG_MAPS, "swept-svc"),
+        (SECRETS, "swept-ssh"),
+        (NETWORK_POLICIES, "swept"),
+    ):
+        await api.delete(kind, name, place)
+    await api.delete(PODS, "swept-w-0", place)
+
+    async def are_anew() -> bool:
+        now, again = await uids(api, "swept", place), await pods_of(api, "swept", place)
+        return (
+            now.keys() == before.keys()
+            and not set(now.values()) & set(before.values())
+            and again.keys() == pods.keys()
+            and again["swept-w-0"]["metadata"]["uid"] != pods["swept-w-0"]["metadata"]["uid"]
+        )
+
+    await eventually(are_anew, timeout_s=30)

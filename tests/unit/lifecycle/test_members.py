@@ -45,12 +45,19 @@ def test_a_new_job_says_pending_before_its_pods_are_made():
     assert [c.status for c in made.status.conditions] == ["Pending"]
 
 
-@pytest.mark.parametrize(("age_s", "looked"), [(59.0, False), (61.0, True)])
-def test_before_a_pod_is_replaced_objects_not_seen_for_a_while_are_looked_for(age_s: float, looked: bool):
+@pytest.mark.parametrize(
+    ("age_s", "lost_s", "looked"),
+    [
+        pytest.param(59.0, 60.0, False, id="seen since"),
+        pytest.param(61.0, 62.0, True, id="not seen for long"),
+        pytest.param(5.0, 1.0, True, id="a Pod lost since"),
+    ],
+)
+def test_before_a_pod_is_replaced_objects_that_may_be_gone_are_looked_for(age_s: float, lost_s: float, looked: bool):
     """Somebody may have deleted the Service or ConfigMap by hand, and the new Pod would never start without it."""
     svc = job().task("w", 2).plugin("svc").running().marked("svc").pod(running("w", 0))
     applied = {(i.wanted.ref.kind, i.wanted.ref.name): i.digest_at(0) for i in svc.make().revision.objects}
-    made = svc.memory(applied=applied, seen=dict.fromkeys(applied, NOW - age_s)).plan()
+    made = svc.memory(applied=applied, seen=dict.fromkeys(applied, NOW - age_s), lost_at=NOW - lost_s).plan()
     assert any(isinstance(step, ApplyObject) and step.expected for step in steps(made)) is looked
     assert created(made) == ["w-1"]
 
