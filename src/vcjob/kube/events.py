@@ -38,6 +38,7 @@ _REFILL_S: Final = 300.0
 _REMEMBERED: Final = 4096  # series, reasons and objects each; the longest unused are forgotten
 _ATTEMPTS_MAX: Final = 5
 _AT_A_TIME: Final = 4  # as many requests as still count for a quiet moment
+_AT_THE_END: Final = 16  # when there is nothing else to do
 
 
 class EventApi(Protocol):
@@ -116,6 +117,11 @@ class _Allowance:
 class EventRecorder:
     """Collects what is to be told; `run()` tells it."""
 
+    @property
+    def waiting(self) -> int:
+        """How many Events wait to be sent."""
+        return len(self._queue)
+
     def __init__(
         self,
         api: EventApi,
@@ -142,6 +148,7 @@ class EventRecorder:
         self._queue = EventQueue[_Series](is_busy=is_busy, now=now)
         self._wake = asyncio.Event()
         self._stopping = False
+        self._ending = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
         self._refused = ""  # the last refusal that was logged
 
@@ -226,6 +233,9 @@ class EventRecorder:
         async with asyncio.TaskGroup() as group:
             for number in range(_AT_A_TIME):
                 group.create_task(self._work(), name=f"events {number}")
+            await self._ending.wait()
+            for number in range(_AT_A_TIME, _AT_THE_END):
+                group.create_task(self._work(), name=f"events {number}")
 
     async def _work(self) -> None:
         while True:
@@ -245,13 +255,16 @@ class EventRecorder:
     async def stop(self, *, deadline_s: float) -> None:
         """Send what is still waiting, for at most `deadline_s` seconds, and end `run`."""
         self._stopping = True
+        self._ending.set()
         self._wake.set()
         if self._worker is None:
             return
         await asyncio.wait([self._worker], timeout=deadline_s)
         self._worker.cancel()
         await asyncio.wait([self._worker])
-        self.stats.dropped += self._queue.clear()
+        if dropped := self._queue.clear():
+            self.stats.dropped += dropped
+            log.warning("events dropped at the end", extra={"events": dropped})
 
     async def _tell(self, series: _Series) -> None:
         """Send a series that was taken out of the queue; what comes meanwhile is told later."""

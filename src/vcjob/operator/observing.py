@@ -86,7 +86,9 @@ def _reference(record: JobRecord) -> ObjectRef:
     )
 
 
-def read_gauges(engine: Engine, elector: LeaseElector | None) -> Iterator[tuple[str, str, dict[str, str], float]]:
+def read_gauges(
+    engine: Engine, elector: LeaseElector | None, recorder: EventRecorder
+) -> Iterator[tuple[str, str, dict[str, str], float]]:
     """Yield what is read at each scrape: (name, help, labels, value)."""
     queue, named = engine.queue, {"name": _NAME}
     yield "workqueue_depth", "Jobs waiting for a pass.", named, len(queue)
@@ -120,6 +122,9 @@ def read_gauges(engine: Engine, elector: LeaseElector | None) -> Iterator[tuple[
             )
             yield "vcjob_watch_relists", "Lists after the first.", {"kind": kind}, informer.relists
             yield "vcjob_store_objects", "Objects known.", {"kind": kind}, len(informer.store)
+    yield "vcjob_events_waiting", "Events that wait to be sent.", {}, recorder.waiting
+    yield "vcjob_events_sent_total", "Events sent, repeats with the first.", {}, recorder.stats.sent
+    yield "vcjob_events_dropped_total", "Events that were given up.", {}, recorder.stats.dropped
     yield "vcjob_tasks", "Tasks of the event loop.", {}, len(asyncio.all_tasks())
     if elector is not None:
         yield "vcjob_leading", "1 while this process leads.", {}, float(elector.is_leader)

@@ -44,8 +44,8 @@ __all__ = ("run_operator",)
 
 log = logging.getLogger(__name__)
 
-_STOP_S: Final = 4.0  # from SIGTERM to the end, of which kopf takes one
-_LAST_WORDS_S: Final = 0.5
+_STOP_S: Final = 8.0  # from SIGTERM to the end at most; kopf takes one
+_LAST_WORDS_S: Final = 3.0  # for Events that wait
 _RIGHTS_AGAIN_S: Final = 5.0
 _DOUBT_S: Final = 30.0  # at least between two questions about rights while all are there
 _DEAF_S: Final = 330.0  # the informers reconnect by themselves much sooner
@@ -106,7 +106,7 @@ class Operator:
             except ExceptionGroup as failures:
                 _tell(failures)
         if self._tracing is not None:
-            await asyncio.to_thread(self._tracing.stop, within_s=_STOP_S / 4)
+            await asyncio.to_thread(self._tracing.stop, within_s=1.0)
         log.info("stopped")
         return 0 if self._stop.is_set() else 1
 
@@ -138,7 +138,7 @@ class Operator:
             namespaces=settings.namespaces,
             assert_leading=elector.assert_leading if elector else _always,
         )
-        self._metrics.add_gauges(lambda: read_gauges(engine, elector))
+        self._metrics.add_gauges(lambda: read_gauges(engine, elector, recorder))
         watchers = Watchers(queues=gang.uses_groups)
         server = HealthServer(
             live=self._live_checks(engine, watchers),
@@ -164,10 +164,10 @@ class Operator:
                     await asyncio.wait((work, kopf_task), return_when=asyncio.FIRST_COMPLETED)
                 finally:
                     work.cancel()
-                    await asyncio.wait((work,), timeout=_STOP_S / 2)
+                    await asyncio.wait((work,), timeout=_STOP_S * 0.75)
                     await recorder.stop(deadline_s=_LAST_WORDS_S)
                     stop_kopf.set()
-                    await asyncio.wait((kopf_task,), timeout=_STOP_S / 2)
+                    await asyncio.wait((kopf_task,), timeout=_STOP_S / 4)
                 raise EndedByItself("kopf or the engine ended by itself")
         finally:
             await server.stop()

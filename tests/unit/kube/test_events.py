@@ -203,6 +203,25 @@ def test_stopping_tells_the_rest_within_its_deadline() -> None:
     assert sum(count for _, count in story(play).told()) == 51
 
 
+def test_what_has_given_way_is_sent_at_the_end_warnings_first() -> None:
+    async def main(loop: SimulatedLoop) -> list[str]:
+        api = MemoryEvents()
+        recorder = EventRecorder(api, instance="pod-0", is_busy=lambda: True, now=loop.time)
+        task = asyncio.create_task(recorder.run())
+        for number in range(1000):
+            recorder.record(replace(JOB, name=f"j{number}"), "Normal", "R", "m")
+        await asyncio.sleep(1)
+        api.takes_s = 0.01
+        recorder.record(JOB, "Warning", "R", "failed")
+        await recorder.stop(deadline_s=1)
+        await asyncio.gather(task, return_exceptions=True)
+        return [message for message, _ in api.told()]
+
+    told = simulate(main)
+    assert told[0] == "failed"
+    assert len(told) == 1001
+
+
 def test_stopping_does_not_wait_for_a_server_that_hangs() -> None:
     async def main(loop: SimulatedLoop) -> float:
         api = MemoryEvents()

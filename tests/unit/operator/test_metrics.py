@@ -11,6 +11,7 @@ from vcjob.controller.engine import Engine
 from vcjob.controller.observer import PassResult
 from vcjob.gang.volcano import VolcanoGang
 from vcjob.kube.clock import steady
+from vcjob.kube.events import EventRecorder
 from vcjob.operator.metrics import Metrics
 from vcjob.operator.observing import Observing, read_gauges
 
@@ -32,7 +33,7 @@ def observing(metrics: Metrics) -> Observing:
 @pytest.fixture
 async def engine(metrics: Metrics, observing: Observing) -> Engine:
     made = Engine(Silence(), gang=VolcanoGang(), observer=observing, assert_leading=lambda: None)  # type: ignore[arg-type]
-    metrics.add_gauges(lambda: read_gauges(made, None))
+    metrics.add_gauges(lambda: read_gauges(made, None, EventRecorder(Silence(), instance="pod-0")))  # type: ignore[arg-type]
     return made
 
 
@@ -71,6 +72,9 @@ async def test_every_name_is_there_before_anything_has_happened(metrics: Metrics
         "volcano_controller_job_to_pod_creation_latency_milliseconds",
         "vcjob_watch_age_seconds",
         "vcjob_store_objects",
+        "vcjob_events_waiting",
+        "vcjob_events_sent_total",
+        "vcjob_events_dropped_total",
         "vcjob_tasks",
         "process_open_fds",
     ):
