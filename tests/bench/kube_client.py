@@ -246,7 +246,7 @@ async def slots(number: int) -> float:
     limiter = FairLimiter()
     began = time.process_time()
     for _ in range(number):
-        async with limiter.slot("default/train"):
+        async with limiter.slot(("default", "train")):
             pass
     return (time.process_time() - began) / number * 1e6
 
@@ -255,7 +255,7 @@ async def contended_slots(number: int) -> float:
     limiter = FairLimiter(start=32)
 
     async def one(key: str) -> None:
-        async with limiter.slot(key):
+        async with limiter.slot(("default", key)):
             await asyncio.sleep(0)
 
     began = time.process_time()

@@ -36,7 +36,6 @@ __all__ = ("Engine",)
 
 log = logging.getLogger(__name__)
 
-_PARALLEL: Final = 256  # Jobs that are looked at side by side; most of the time they wait for the API server
 _LAST_WORDS_S: Final = 1.5  # for the decisions that Commands asked for, when the work is ended
 _RESYNC_S: Final = 600.0  # every Job is looked at this often, whatever happens; spread over the time
 
@@ -138,15 +137,12 @@ class Engine:
             memory.verified = False  # somebody else may have led meanwhile
         for record in self.view.jobs:
             self.queue.add(record.key)
-        slots = asyncio.Semaphore(_PARALLEL)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._resync(), name="resync")
             try:
                 while True:
-                    await slots.acquire()
                     key = await self.queue.get()
                     task = group.create_task(self._look(key), name=f"job {key[0]}/{key[1]}")
-                    task.add_done_callback(lambda _: slots.release())
                     if self._commands.waiting(key):
                         self._bound[key] = task
             finally:

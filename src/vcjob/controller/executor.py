@@ -109,7 +109,7 @@ class Executor:
         return job
 
     def _slot(self, record: JobRecord) -> "_LeadingSlot":
-        return _LeadingSlot(self._limiter, f"{record.namespace}/{record.name}", self._assert_leading)
+        return _LeadingSlot(self._limiter, record.key, self._assert_leading)
 
     async def _run(self, record: JobRecord, memory: JobMemory, step: Step, report: Report, *, forwarded: bool) -> None:
         try:
@@ -221,7 +221,7 @@ class _LeadingSlot:
 
     __slots__ = ("_assert_leading", "_slot")
 
-    def __init__(self, limiter: FairLimiter, key: str, assert_leading: Callable[[], None]) -> None:
+    def __init__(self, limiter: FairLimiter, key: Key, assert_leading: Callable[[], None]) -> None:
         self._slot = limiter.slot(key)
         self._assert_leading = assert_leading
 

@@ -1,17 +1,22 @@
 """The work queue: which Job is looked at next.
 
 One entry per key however often it is added; a key that is being worked on waits until that is done; a key can be put
-off. Namespaces take turns, so that a thousand Jobs of one tenant do not stand before the single Job of another. For one
-running loop; time is the loop's clock.
+off. Namespaces take turns, and none takes all the room, so that a thousand Jobs of one tenant do not stand before the
+single Job of another. For one running loop; time is the loop's clock.
 """
 
 import asyncio
 import heapq
-from collections import deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 __all__ = ("Key", "QueueStats", "WorkQueue")
+
+_PARALLEL: Final = 256  # keys that are worked on side by side; most of the time they wait for the API server
+_SPARE: Final = 256  # more of them ...
+_SHARE: Final = 8  # ... for namespaces of which no more than so many are
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -35,9 +40,10 @@ class WorkQueue:
         self.stats = QueueStats()
         self._on_taken = on_taken
         self._ready: dict[str, deque[Key]] = {}  # by namespace; none is empty
-        self._turns: deque[str] = deque()
+        self._turns: OrderedDict[str, None] = OrderedDict()  # namespaces of ready keys, next first
         self._since: dict[Key, float] = {}  # ready keys -> when they became so
         self._working: dict[Key, bool] = {}  # -> whether it was added again meanwhile
+        self._working_in: Counter[str] = Counter()  # by namespace
         self._not_before: dict[Key, float] = {}  # loop time
         self._due: dict[Key, float] = {}  # the earliest time a key was put off to
         self._heap: list[tuple[float, Key]] = []
@@ -72,19 +78,19 @@ class WorkQueue:
         self._put_off(key, asyncio.get_running_loop().time() + max(0.0, delay_s))
 
     async def get(self) -> Key:
-        """Return the next key; it stays the caller's until `done`."""
+        """Return the next key, when there is room for one more; it stays the caller's until `done`."""
         while True:
             now = asyncio.get_running_loop().time()
             self._advance(now)
-            if self._turns:
-                namespace = self._turns.popleft()
+            namespace = self._next_namespace()
+            if namespace is not None:
                 keys = self._ready[namespace]
                 key = keys.popleft()
-                if keys:
-                    self._turns.append(namespace)
-                else:
+                if not keys:
                     del self._ready[namespace]
+                    del self._turns[namespace]
                 self._working[key] = False
+                self._working_in[namespace] += 1
                 waited = now - self._since.pop(key)
                 self.stats.taken += 1
                 self.stats.waited_s += waited
@@ -99,9 +105,24 @@ class WorkQueue:
             except TimeoutError:
                 pass
 
+    def _next_namespace(self) -> str | None:
+        """Return whose turn it is, and put it at the end; None when nothing is ready, or there is no room for it."""
+        found: str | None = None
+        if len(self._working) < _PARALLEL:
+            found = next(iter(self._turns), None)
+        elif len(self._working) < _PARALLEL + _SPARE:
+            found = next((name for name in self._turns if self._working_in[name] < _SHARE), None)
+        if found is not None:
+            self._turns.move_to_end(found)
+        return found
+
     def done(self, key: Key, *, spacing_s: float = 0.0) -> None:
         """Give the key back; it is not looked at again for `spacing_s` seconds."""
         again = self._working.pop(key, False)
+        self._working_in[key[0]] -= 1
+        if not self._working_in[key[0]]:
+            del self._working_in[key[0]]
+        self._wake.set()  # there is room for another
         if spacing_s > 0:
             self._not_before[key] = asyncio.get_running_loop().time() + spacing_s
         else:
@@ -142,6 +163,6 @@ class WorkQueue:
         keys = self._ready.get(key[0])
         if keys is None:
             keys = self._ready[key[0]] = deque()
-            self._turns.append(key[0])
+            self._turns[key[0]] = None
         keys.append(key)
         self._wake.set()

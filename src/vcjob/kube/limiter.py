@@ -1,20 +1,23 @@
 """The limiter: how many requests are in flight at once, and whose turn it is.
 
-Owns no requests; callers hold a slot while theirs is under way. Two laws: callers that wait are served round-robin by
-key, so a Job with ten thousand writes delays one with a single write by one write at most; and the limit follows the
-server: it grows while answers come quickly, halves when the server says that it is too much, and stands still for as
-long as the server asks.
+Owns no requests; callers hold a slot while theirs is under way. Two laws: callers that wait are served in turn by
+namespace, and within one by name, so a Job with ten thousand writes delays one with a single write by one write at
+most, and a namespace with a thousand Jobs delays another by no more; and the limit follows the server: it grows while
+answers come quickly, halves when the server says that it is too much, and stands still for as long as the server asks.
 """
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from types import TracebackType
 from typing import Final
 
 from vcjob.kube.clock import steady
 from vcjob.kube.errors import ApiError, ServerError, Throttled, Transient, Unreachable
 
-__all__ = ("FairLimiter", "Slot")
+__all__ = ("FairLimiter", "Key", "Slot")
+
+Key = tuple[str, str]
+"""Namespace and name of whom a request is for."""
 
 _START: Final = 32
 _MIN: Final = 4
@@ -27,15 +30,15 @@ _PAUSE_MAX_S: Final = 60.0
 
 
 class FairLimiter:
-    """Slots for requests of one class, shared by all keys. For one running loop."""
+    """Slots for requests, shared by all keys. For one running loop."""
 
     def __init__(self, *, start: int = _START, lowest: int = _MIN, highest: int = _MAX) -> None:
         self._limit = float(start)
         self._lowest = float(lowest)
         self._highest = float(highest)
         self._in_flight = 0
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # by key; none is empty
-        self._turns: deque[str] = deque()  # keys of `_waiting`, next first
+        # By namespace and name, next first: who is served goes to the end of both. None is empty.
+        self._lines: OrderedDict[str, OrderedDict[str, deque[asyncio.Future[None]]]] = OrderedDict()
         self._waiters = 0  # without those that were cancelled, which stay in their queues until passed over
         self._latency_s = 0.0  # smoothed
         self._lowered_at = -_PAUSE_MAX_S  # steady
@@ -69,7 +72,7 @@ class FairLimiter:
         """Seconds until the pause that the server asked for is over; 0 when there is none."""
         return max(0.0, self._paused_until - steady())
 
-    def slot(self, key: str) -> "Slot":
+    def slot(self, key: Key) -> "Slot":
         """Return a slot for one request of `key`: `async with limiter.slot(key): ...`"""
         return Slot(self, key)
 
@@ -87,17 +90,14 @@ class FairLimiter:
 
     # Slots
 
-    async def acquire(self, key: str) -> float:
+    async def acquire(self, key: Key) -> float:
         """Wait for the turn of `key`; return the steady time at which it came."""
-        if not self._turns and self._in_flight < self._limit and not self._paused_until:
+        if not self._lines and self._in_flight < self._limit and not self._paused_until:
             self._in_flight += 1
             return steady()
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        queue = self._waiting.get(key)
-        if queue is None:
-            self._waiting[key] = queue = deque()
-            self._turns.append(key)
-        queue.append(turn)
+        namespace, name = key
+        self._lines.setdefault(namespace, OrderedDict()).setdefault(name, deque()).append(turn)
         self._waiters += 1
         self._serve()
         try:
@@ -123,20 +123,22 @@ class FairLimiter:
         elif self._latency_s > _SLOW_S:
             self._lower(0.9, now=now)
         self._in_flight -= 1
-        if self._turns:
+        if self._lines:
             self._serve()
 
     def _serve(self) -> None:
         if self._paused_until:
             return
-        while self._turns and self._in_flight < self._limit:
-            key = self._turns.popleft()
-            queue = self._waiting[key]
+        while self._lines and self._in_flight < self._limit:
+            namespace, names = next(iter(self._lines.items()))
+            name, queue = next(iter(names.items()))
             turn = queue.popleft()
-            if queue:
-                self._turns.append(key)
-            else:
-                del self._waiting[key]
+            names.move_to_end(name)
+            if not queue:
+                del names[name]
+            self._lines.move_to_end(namespace)
+            if not names:
+                del self._lines[namespace]
             if not turn.done():
                 self._in_flight += 1
                 self._waiters -= 1
@@ -170,7 +172,7 @@ class Slot:
 
     __slots__ = ("_key", "_limiter", "_since")
 
-    def __init__(self, limiter: FairLimiter, key: str) -> None:
+    def __init__(self, limiter: FairLimiter, key: Key) -> None:
         self._limiter = limiter
         self._key = key
         self._since = 0.0

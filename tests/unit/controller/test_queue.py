@@ -125,3 +125,34 @@ def test_what_waits_is_counted():
         assert (queue.working, queue.stats.taken, queue.stats.waited_s) == (1, 1, 2.0)
 
     play(story)
+
+
+def test_a_namespace_that_takes_all_the_room_leaves_some_for_others():
+    async def story(queue: WorkQueue) -> None:
+        for number in range(300):
+            queue.add(("crowd", str(number)))
+        taken = [await queue.get() for _ in range(256)]
+        waiting = asyncio.create_task(queue.get())
+        await asyncio.sleep(1)
+        assert not waiting.done()
+
+        for number in range(9):
+            queue.add(("other", str(number)))
+        assert [await waiting, *[await queue.get() for _ in range(7)]] == [("other", str(n)) for n in range(8)]
+        ninth = asyncio.create_task(queue.get())
+        await asyncio.sleep(1)
+        assert not ninth.done()
+        queue.done(("other", "0"))
+        assert await ninth == ("other", "8")
+
+        last = asyncio.create_task(queue.get())
+        await asyncio.sleep(1)
+        assert not last.done()
+        for key in taken[:8]:  # there are no more than before only when the spare ones have gone
+            queue.done(key)
+        await asyncio.sleep(1)
+        assert not last.done()
+        queue.done(taken[8])
+        assert (await last)[0] == "crowd"
+
+    play(story)

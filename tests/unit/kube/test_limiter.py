@@ -22,8 +22,8 @@ def throttled(seconds: float | None = None) -> Throttled:
     return error
 
 
-async def write(limiter: FairLimiter, key: str, *, takes_s: float, done: list[str]) -> None:
-    async with limiter.slot(key):
+async def write(limiter: FairLimiter, key: str, *, takes_s: float, done: list[str], namespace: str = "ns") -> None:
+    async with limiter.slot((namespace, key)):
         await asyncio.sleep(takes_s)
         done.append(key)
 
@@ -35,7 +35,7 @@ def test_no_more_are_in_flight_than_the_limit_says() -> None:
 
         async def one(key: str) -> None:
             nonlocal most
-            async with limiter.slot(key):
+            async with limiter.slot(("ns", key)):
                 most = max(most, limiter.in_flight)
                 await asyncio.sleep(2.0)  # slow: the limit does not grow
 
@@ -54,6 +54,19 @@ def test_ten_thousand_writes_delay_a_single_one_by_one_turn() -> None:
         await write(limiter, "small", takes_s=0.01, done=done)
         assert loop.time() - began == pytest.approx(0.005 + 0.01)  # the rest of their turn, then its own
         await asyncio.gather(*big)
+
+    simulate(story)
+
+
+def test_a_thousand_jobs_of_one_namespace_delay_another_by_one_turn() -> None:
+    async def story(loop: SimulatedLoop) -> None:
+        limiter, done = FairLimiter(start=4, highest=4), []  # type: FairLimiter, list[str]
+        crowd = [asyncio.create_task(write(limiter, f"j{i}", takes_s=0.01, done=done)) for i in range(1000)]
+        await asyncio.sleep(0.105)
+        began = loop.time()
+        await write(limiter, "small", takes_s=0.01, done=done, namespace="other")
+        assert loop.time() - began == pytest.approx(0.005 + 0.01)
+        await asyncio.gather(*crowd)
 
     simulate(story)
 
@@ -91,7 +104,7 @@ def test_those_who_give_up_waiting_cost_nobody_a_slot() -> None:
 def test_a_turn_that_comes_in_the_moment_of_giving_up_is_passed_on() -> None:
     async def story(loop: SimulatedLoop) -> None:
         limiter = FairLimiter(start=4, highest=4, lowest=1)
-        held = [limiter.slot("holder") for _ in range(4)]
+        held = [limiter.slot(("ns", "holder")) for _ in range(4)]
         for slot in held:
             await slot.__aenter__()
         done: list[str] = []
@@ -213,7 +226,7 @@ def test_an_overloaded_server_is_found_and_used_to_its_measure() -> None:
             nonlocal inside, done, refused
             while True:
                 try:
-                    async with limiter.slot(key):
+                    async with limiter.slot(("ns", key)):
                         if inside >= 20:
                             refused += 1
                             raise throttled(1)
