@@ -7,8 +7,8 @@ two that speak of the same event the first counts.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from vcjob.api.duration import InvalidDuration, parse_duration
-from vcjob.api.policy import Action, Event, LifecyclePolicy
+from vcjob.api.duration import Duration, InvalidDuration, parse_duration
+from vcjob.api.policy import VALID_ACTIONS, VALID_EVENTS, Action, Event, LifecyclePolicy
 
 from .problem import Problem, refused
 
@@ -16,7 +16,7 @@ __all__ = ("check_policies", "policy_warnings")
 
 EVENTS: Final = tuple(event.value for event in Event)
 ACTIONS: Final = tuple(action.value for action in Action)
-CHOICES: Final = f"; valid events are [{', '.join(EVENTS)}], valid actions are [{', '.join(ACTIONS)}]"
+CHOICES: Final = f"; {VALID_EVENTS}, {VALID_ACTIONS}"
 
 
 def check_policies(policies: Sequence[LifecyclePolicy], *, field: str) -> Iterator[Problem]:
@@ -28,11 +28,15 @@ def check_policies(policies: Sequence[LifecyclePolicy], *, field: str) -> Iterat
 
 
 def policy_warnings(policies: Sequence[LifecyclePolicy], *, field: str) -> Iterator[str]:
-    """Yield a sentence for each policy that is allowed and never does anything."""
+    """Yield a sentence for each policy that is allowed and does not do what it seems to."""
     for index, policy in enumerate(policies):
         listed = _listed(policy)
-        if Event.POD_PENDING in listed and not policy.timeout:
-            yield f"{field}[{index}]: PodPending fires only with a timeout, and none is set"
+        wait = _duration(policy.timeout or "0")
+        if Event.POD_PENDING in listed and wait is not None and wait.nanoseconds <= 0:
+            found = f"{policy.timeout} is not" if policy.timeout else "none is set"
+            yield f"{field}[{index}]: PodPending fires only with a timeout above 0, and {found}"
+        if set(listed) != {Event.POD_PENDING} and wait is not None and wait.nanoseconds < 0:
+            yield f"{field}[{index}].timeout: {policy.timeout} is in the past, so {policy.action} is done at once"
         if Event.JOB_UPDATED in listed:
             yield f"{field}[{index}]: JobUpdated is accepted and never fires"
 
@@ -60,7 +64,7 @@ def _problems(policies: Sequence[LifecyclePolicy], *, field: str) -> Iterator[Pr
             yield Problem(field=f"{path}.exitCode", value=0, message="0 is not a valid error code")
         if code is not None and code in seen_codes:
             yield Problem(field=f"{path}.exitCode", value=code, message=f"duplicate exitCode {code}")
-        if policy.timeout is not None and not _is_duration(policy.timeout):
+        if policy.timeout is not None and _duration(policy.timeout) is None:
             message = "invalid policy timeout, it must be a duration such as 30s or 1h30m"
             yield Problem(field=f"{path}.timeout", value=policy.timeout, message=message)
         seen_events |= dict.fromkeys(listed, index)
@@ -78,9 +82,8 @@ def _listed(policy: LifecyclePolicy) -> tuple[str, ...]:
     return tuple(dict.fromkeys(event for event in (policy.event, *policy.events) if event))
 
 
-def _is_duration(text: str) -> bool:
+def _duration(text: str) -> Duration | None:
     try:
-        parse_duration(text)
+        return parse_duration(text)
     except InvalidDuration:
-        return False
-    return True
+        return None

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 from .base import Int32, Model, null_as
 from .duration import DURATION_PATTERN
 
-__all__ = ("POLICY_EVENTS", "Action", "Event", "LifecyclePolicy")
+__all__ = ("POLICY_EVENTS", "VALID_ACTIONS", "VALID_EVENTS", "Action", "Event", "LifecyclePolicy")
 
 
 class Action(StrEnum):
@@ -37,6 +37,8 @@ class Event(StrEnum):
     JOB_UPDATED = "JobUpdated"  # accepted by admission, never produced
 
 
+VALID_ACTIONS: Final = f"valid actions are [{', '.join(Action)}]"
+VALID_EVENTS: Final = f"valid events are [{', '.join(Event)}]"
 # The schema knows more words than a policy may use: admission tells the difference with a better message.
 POLICY_EVENTS: Final = (
     "*",

@@ -9,7 +9,7 @@ the empty objects that webhooks and typed clients write into a template would be
 
 from typing import Any, Final
 
-from .policy import Action
+from .policy import VALID_ACTIONS, VALID_EVENTS, Action
 
 __all__ = ("RULES",)
 
@@ -75,13 +75,20 @@ RULES: Final[dict[str, list[Rule]]] = {
             "rule": f"!has(self.exitCode) || !{_EVENTS}",
             "message": "must not specify event and exitCode simultaneously",
         },
-        {"rule": f"has(self.exitCode) || {_EVENTS}", "message": "either event and exitCode should be specified"},
+        {
+            "rule": f"has(self.exitCode) || {_EVENTS}",
+            "message": f"either event and exitCode should be specified; {VALID_EVENTS}",
+        },
         {
             "rule": "!has(self.exitCode) || self.exitCode != 0",
             "message": "0 is not a valid error code",
             "fieldPath": ".exitCode",
         },
-        {"rule": f"self.action in [{_ACTIONS}]", "message": "invalid policy action", "fieldPath": ".action"},
+        {
+            "rule": f"self.action in [{_ACTIONS}]",
+            "message": f"invalid policy action; {VALID_ACTIONS}",
+            "fieldPath": ".action",
+        },
     ],
     "Volume": [
         {
