@@ -11,7 +11,8 @@ from vcjob.api.job import Task
 from vcjob.api.quantity import InvalidQuantity, parse_quantity
 
 from .containers import check_container
-from .names import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
+from .metadata import check_keys
+from .names import is_dns_label, is_dns_subdomain
 from .problem import Problem, refused
 from .raw import entries, integer, items, mapping, text
 
@@ -26,7 +27,7 @@ SUBDOMAIN: Final = "must be a DNS subdomain: lower-case letters, digits, dashes 
 def check_template(task: Task, *, index: int) -> Iterator[Problem]:
     """Yield what the API server would refuse in each Pod of the task."""
     field = f"spec.tasks[{index}].template"
-    yield from _check_metadata(mapping(task.template, "metadata"), field=f"{field}.metadata")
+    yield from check_keys(mapping(task.template, "metadata"), field=f"{field}.metadata")
     spec = task.pod_spec
     field = f"{field}.spec"
     if not items(spec, "containers"):
@@ -55,17 +56,6 @@ def check_template(task: Task, *, index: int) -> Iterator[Problem]:
     yield from _check_containers(spec, field=field)
     if task.topology_policy not in ("", "none"):
         yield from _check_whole_cpus(spec, index=index)
-
-
-def _check_metadata(metadata: Mapping[str, Any], *, field: str) -> Iterator[Problem]:
-    for kind in ("labels", "annotations"):
-        for key, value in mapping(metadata, kind).items():
-            if not is_label_key(str(key)):
-                message = "a key must be at most 63 letters, digits and -_. , perhaps behind a domain and a slash"
-                yield Problem(field=f"{field}.{kind}", value=str(key), message=message)
-            elif kind == "labels" and isinstance(value, str) and not is_label_value(value):
-                message = "a label's value must be at most 63 letters, digits and -_."
-                yield Problem(field=f"{field}.labels[{key}]", value=value, message=message)
 
 
 def _check_volumes(spec: Mapping[str, Any], *, field: str) -> Iterator[Problem]:

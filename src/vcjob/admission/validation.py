@@ -15,11 +15,13 @@ from vcjob.api.job import Job
 from .change import check_change, is_same_spec
 from .defaulting import effective_job
 from .dependencies import check_dependencies
+from .metadata import check_metadata
 from .names import check_job_name
 from .plugins import check_mpi_master, check_plugins, plugin_warnings
 from .policies import check_policies, policy_warnings
 from .problem import Problem, Severity, denial, refused
 from .queues import check_queue
+from .raw import mapping
 from .tasks import check_tasks, check_topology, check_totals
 from .volumes import check_claims, check_claims_are_new, check_mounts
 
@@ -40,7 +42,7 @@ def validate_create(raw: dict[str, Any]) -> tuple[Problem, ...]:
     job = _read(raw)
     if isinstance(job, Problem):
         return (job,)
-    return (*_problems(job), *check_claims_are_new(job.spec.volumes))
+    return (*check_metadata(mapping(raw, "metadata")), *_problems(job), *check_claims_are_new(job.spec.volumes))
 
 
 def validate_update(old: dict[str, Any], new: dict[str, Any]) -> tuple[Problem, ...]:

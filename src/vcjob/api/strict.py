@@ -31,7 +31,18 @@ METADATA_FIELDS: Final = (
     "selfLink",
     "uid",
 )
-METADATA: Final[Schema] = {"type": "object", "properties": {name: {} for name in METADATA_FIELDS}}
+INT64_MAX: Final = 2**63 - 1
+TEXTS: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
+METADATA: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        **{name: {} for name in METADATA_FIELDS},
+        **{name: {"type": "string"} for name in ("name", "generateName", "namespace", "uid")},
+        "labels": TEXTS,
+        "annotations": TEXTS,
+        "finalizers": {"type": "array", "items": {"type": "string"}},
+    },
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +69,9 @@ class _Walk:
         self.mistyped: list[str] = []
 
     def node(self, value: Any, schema: Schema, *, path: str) -> Any:
-        if value is None:  # the same as absent, in every field of these kinds
+        if value is None:  # the same as absent, in every field of these kinds; an entry of a list cannot be absent
+            if path.endswith("]") and "type" in schema:
+                self.mistyped.append(f"{path}: must be of type {schema['type']}, not null")
             return value
         if wanted := _other_type(value, schema):
             self.mistyped.append(f"{path}: must be of type {wanted}, not {_type_of(value)}")
@@ -96,6 +109,8 @@ def _other_type(value: Any, schema: Schema) -> str:
 def _type_of(value: Any) -> str:
     if isinstance(value, bool):
         return "boolean"
+    if isinstance(value, int) and not -INT64_MAX - 1 <= value <= INT64_MAX:
+        return "number"  # a larger one is read as a fraction
     for kind, name in ((dict, "object"), (list, "array"), (str, "string"), (int, "integer"), (float, "number")):
         if isinstance(value, kind):
             return name

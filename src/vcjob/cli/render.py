@@ -3,12 +3,14 @@
 from collections.abc import Hashable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import yaml
 
 __all__ = ("render",)
+
+PREFIX_MAX: Final = 58  # characters of a generateName that count
 
 
 class _Dumper(yaml.SafeDumper):
@@ -87,7 +89,7 @@ def render(
     (kind,) = (kind for kind in KINDS if kind.plural == "jobs")
     schema = model_schema(kind.model, core=core_schemas())
     for raw in _read_jobs(file, namespace):
-        revision = _compile(_decode(raw, schema=schema, validate=Validate(validate)))
+        revision = _compile(_decode(raw, schema=schema, validate=Validate(validate)), schema=schema)
         try:
             preview = preview_job(revision, gang=gang)
         except Exception as error:  # a third-party plugin may raise anything
@@ -121,6 +123,8 @@ def _read_jobs(file: Any, namespace: str) -> Iterator[dict[str, Any]]:
         raise click.ClickException(f"{title} holds no Job of batch.volcano.sh/v1alpha1")
     for job in jobs:
         metadata = {"namespace": namespace, "uid": NO_UID, **(job.get("metadata") or {})}
+        if not metadata.get("name") and isinstance(prefix := metadata.get("generateName"), str):
+            metadata["name"] = f"{prefix[:PREFIX_MAX]}xxxxx"  # as the API server does it, with five letters by chance
         yield {**job, "metadata": metadata}
 
 
@@ -138,15 +142,20 @@ def _decode(raw: dict[str, Any], *, schema: dict[str, Any], validate: Validate) 
     return value
 
 
-def _compile(raw: dict[str, Any]) -> Any:
+def _compile(raw: dict[str, Any], *, schema: dict[str, Any]) -> Any:
     from vcjob.admission.defaulting import default_job
+    from vcjob.admission.structure import check_structure
     from vcjob.admission.validation import validate_create, warnings
     from vcjob.api.base import InvalidObject
     from vcjob.lifecycle.revision import compile_job
 
     stored = default_job(raw)
-    if problems := validate_create(stored):
-        raise _refusal(raw, *(str(problem) for problem in problems))
+    problems = validate_create(stored)
+    # Where both have something to say about a field, admission knows the better words.
+    told = {problem.field for problem in problems}
+    by_schema = [problem for problem in check_structure(stored, schema=schema) if problem.field not in told]
+    if problems or by_schema:
+        raise _refusal(raw, *(str(problem) for problem in (*by_schema, *problems)))
     for sentence in warnings(stored):
         click.echo(f"note: {sentence}", err=True)
     try:

@@ -18,6 +18,7 @@ from vcjob.admission.validation import (
     validate_update,
     warnings,
 )
+from vcjob.api.rules import RULES
 
 from .builders import RawJob, job, task
 from .strategies import anything, odd_jobs
@@ -29,6 +30,16 @@ NOT_A_DAG = "doesn't form a directed acyclic graph(DAG)"
 ONE = {"replicas": 1, "minAvailable": 1}
 ZERO = {"replicas": 0, "minAvailable": 0}
 FIXED = "job updates may not change fields other than"
+
+
+def claiming(**fields: Any) -> RawJob:
+    """A Job with a claim of which fields were changed; None removes one."""
+    claim = {name: value for name, value in (CLAIM | fields).items() if value is not None}
+    return job().volumes({"mountPath": "/a", "volumeClaim": claim})
+
+
+def storage(amount: Any) -> RawJob:
+    return claiming(resources={"requests": {"storage": amount}})
 
 
 def refusal(built: RawJob) -> str:
@@ -54,6 +65,9 @@ def fields(built: RawJob) -> list[str]:
         pytest.param(job().container(securityContext={"privileged": True}), id="privileged container"),
         pytest.param(job().volumes({"mountPath": "/a", "volumeClaim": CLAIM}), id="new claim"),
         pytest.param(job().volumes({"mountPath": "/a", "volumeClaimName": "data"}), id="claim by name"),
+        pytest.param(claiming(accessModes=["ReadOnlyMany", "ReadWriteMany"]), id="several access modes"),
+        pytest.param(claiming(storageClassName="", volumeMode="Filesystem"), id="no storage class"),
+        pytest.param(storage(1024), id="bytes as a number"),
         pytest.param(job().tasks(task("a"), task("b", dependsOn={"name": ["a"], "iteration": "any"})), id="dependsOn"),
         pytest.param(job().plugins("ssh", "env", "svc"), id="plugins"),
         pytest.param(job().plugins(ssh=["--no-root"]), id="an unknown flag"),
@@ -184,6 +198,28 @@ def test_a_job_that_can_never_work_is_refused_and_fails_at_once(built: RawJob, f
         pytest.param(
             job().volumes({"mountPath": "/a", "volumeClaimName": "c", "volumeClaim": CLAIM}), "conflict", id="both"
         ),
+        pytest.param(
+            claiming(accessModes=["ReadWriteOnce", "Foo"]),
+            'spec.volumes[0].volumeClaim.accessModes[1]: "Foo": Unsupported value: it must be one of ReadWriteOnce',
+            id="access mode",
+        ),
+        pytest.param(claiming(accessModes=None), "volumeClaim.accessModes: Required value", id="no access mode"),
+        pytest.param(claiming(accessModes=[]), "volumeClaim.accessModes: Required value", id="empty access modes"),
+        pytest.param(
+            claiming(accessModes=["ReadWriteOncePod", "ReadOnlyMany"]),
+            "may not use ReadWriteOncePod with other access modes",
+            id="access modes that exclude each other",
+        ),
+        pytest.param(
+            storage("-1Gi"),
+            'volumeClaim.resources.requests[storage]: "-1Gi": must be greater than zero',
+            id="negative storage",
+        ),
+        pytest.param(storage(0), "must be greater than zero", id="no storage"),
+        pytest.param(storage("much"), "is not a quantity", id="storage without a number"),
+        pytest.param(claiming(resources=None), "requests[storage]: Required value", id="storage not said"),
+        pytest.param(claiming(volumeMode="Tape"), "volumeClaim.volumeMode", id="volume mode"),
+        pytest.param(claiming(storageClassName="Fast!"), "volumeClaim.storageClassName", id="storage class"),
         pytest.param(
             job().tasks(task("a"), task("b", dependsOn={"name": ["a"], "iteration": "some"})),
             "iteration must be any or all",
@@ -394,6 +430,72 @@ def test_a_negative_number_is_a_problem_where_it_stands() -> None:
     assert (problem.field, problem.value) == ("spec.tasks[0].replicas", -1)
 
 
+METADATA: dict[str, tuple[dict[str, Any], str]] = {
+    "key": ({"annotations": {"ä": "ö"}}, 'metadata.annotations: "ä": a key must be'),
+    "key of a label": ({"labels": {"a b": ""}}, 'metadata.labels: "a b": a key must be'),
+    "capitals in the domain": ({"labels": {"A.b/c": ""}}, 'metadata.labels: "A.b/c": a key must be'),
+    "value of a label": ({"labels": {"a": "c d"}}, 'metadata.labels[a]: "c d": a label\'s value'),
+    "much": ({"annotations": {"a": "x" * 2**18}}, "metadata.annotations: Too long"),
+    "namespace": ({"namespace": "a.b"}, 'metadata.namespace: "a.b": a namespace must be a DNS label'),
+    "prefix": ({"generateName": "A_"}, 'metadata.generateName: "A_"'),
+    "finalizer": ({"finalizers": ["a/b", "c d"]}, 'metadata.finalizers[1]: "c d"'),
+    "owner": ({"ownerReferences": [{"kind": "X", "name": "x", "uid": "u"}]}, "ownerReferences[0].apiVersion: Required"),
+}
+
+
+@pytest.mark.parametrize(("metadata", "fragment"), [pytest.param(*case, id=title) for title, case in METADATA.items()])
+def test_metadata_is_judged_as_by_the_api_server(metadata: dict[str, Any], fragment: str) -> None:
+    raw = job().make()
+    raw["metadata"] |= metadata
+    assert fragment in denial(validate_create(raw))
+    assert find_fatal(raw) == ""  # the API server has stored it, so it is none of the operator's business
+
+
+def test_usual_metadata_is_let_in() -> None:
+    raw = job().make()
+    raw["metadata"] |= {
+        "annotations": {"Example.com/Note": "ä", "made-by": "me"},
+        "labels": {"example.com/a_b": "C.d", "x": ""},
+        "finalizers": ["example.com/keep"],
+        "generateName": "train-",
+    }
+    assert validate_create(raw) == ()
+
+
+# What the CRDs' CEL rules refuse, by model and place among its rules; rules about changes are judged by `change`.
+BY_RULE = {
+    ("JobSpec", 0): job().spec(tasks=None),
+    ("JobSpec", 1): job().spec(minAvailable=3),
+    ("JobSpec", 2): job().volumes({"mountPath": "/a", "volumeClaimName": "c", "volumeClaim": CLAIM}),
+    ("Task", 0): job().task(minAvailable=3),
+    ("Task", 1): job().task(partitionPolicy={"totalPartitions": 3, "partitionSize": 1}),
+    ("LifecyclePolicy", 0): job().policies({"event": "PodFailed", "exitCode": 3, **ABORT}),
+    ("LifecyclePolicy", 1): job().policies(ABORT),
+    ("LifecyclePolicy", 2): job().policies({"exitCode": 0, **ABORT}),
+    ("LifecyclePolicy", 3): job().policies({"event": "PodFailed", "action": "Explode"}),
+    ("Volume", 0): job().volumes({"mountPath": "/a"}),
+    ("NetworkTopology", 0): job().spec(networkTopology={"highestTierAllowed": 1, "highestTierName": "rack"}),
+}
+
+
+def test_every_rule_of_the_crd_about_a_new_job_has_its_counterpart() -> None:
+    rules = {
+        (model, place): rule
+        for model, found in RULES.items()
+        for place, rule in enumerate(found)
+        if "oldSelf" not in rule["rule"] or rule.get("optionalOldSelf")
+    }
+    assert rules.keys() == BY_RULE.keys()
+    assert [key for key, built in BY_RULE.items() if not refusal(built)] == []
+
+
+@pytest.mark.parametrize("key", [key for key in BY_RULE if key[0] == "LifecyclePolicy"])
+def test_the_rules_of_the_crd_name_the_choices_that_admission_names(key: tuple[str, int]) -> None:
+    model, place = key
+    message, said = RULES[model][place]["message"], refusal(BY_RULE[key])
+    assert all(part in said for part in message.split("; "))
+
+
 # Warnings
 
 
@@ -402,6 +504,24 @@ def test_a_negative_number_is_a_problem_where_it_stands() -> None:
     [
         pytest.param(
             job().policies({"event": "PodPending", **ABORT}), "PodPending fires only with a timeout", id="pending"
+        ),
+        pytest.param(
+            job().policies({"event": "PodPending", "timeout": "-5s", **ABORT}),
+            "spec.policies[0]: PodPending fires only with a timeout above 0, and -5s is not",
+            id="pending, in the past",
+        ),
+        pytest.param(
+            job().policies({"event": "PodPending", "timeout": "0s", **ABORT}), "and 0s is not", id="pending, at once"
+        ),
+        pytest.param(
+            job().policies({"event": "PodFailed", "timeout": "-1m", **ABORT}),
+            "spec.policies[0].timeout: -1m is in the past, so AbortJob is done at once",
+            id="a timeout in the past",
+        ),
+        pytest.param(
+            job().task(policies=[{"exitCode": 3, "timeout": "-5s", **ABORT}]),
+            "spec.tasks[0].policies[0].timeout: -5s is in the past",
+            id="a timeout in the past of a code",
         ),
         pytest.param(
             job().policies({"event": "JobUpdated", **ABORT}), "JobUpdated is accepted and never fires", id="updated"
@@ -417,6 +537,11 @@ def test_what_is_odd_is_let_in_with_a_warning(built: RawJob, fragment: str) -> N
     raw = default_job(built.make())
     assert validate_create(raw) == ()
     assert any(fragment in warning for warning in warnings(raw))
+
+
+@pytest.mark.parametrize("timeout", ["5s", "0s"])
+def test_a_usual_timeout_has_no_warning(timeout: str) -> None:
+    assert warnings(default_job(job().policies({"event": "PodFailed", "timeout": timeout, **ABORT}).make())) == ()
 
 
 def test_a_plain_job_has_no_warnings() -> None:

@@ -59,6 +59,14 @@ def test_fields_of_the_metadata_are_checked_too() -> None:
     )
 
 
+def test_values_of_the_metadata_are_texts() -> None:
+    raw = {**job().make(), "metadata": {"name": "train", "labels": {"a": 1}, "finalizers": [None]}}
+    assert decoded(raw).mistyped == (
+        "metadata.labels.a: must be of type string, not integer",
+        "metadata.finalizers[0]: must be of type string, not null",
+    )
+
+
 @pytest.mark.parametrize(
     ("built", "sentence"),
     [
@@ -71,6 +79,12 @@ def test_fields_of_the_metadata_are_checked_too() -> None:
             job().container(env=[{"name": "A", "value": 1}]),
             "spec.tasks[0].template.spec.containers[0].env[0].value: must be of type string, not integer",
             id="a number for a text",
+        ),
+        pytest.param(job().tasks(None), "spec.tasks[0]: must be of type object, not null", id="nothing in a list"),
+        pytest.param(
+            job().container(resources={"limits": {"cpu": 2**63}}),
+            "must be of type integer or string, not number",
+            id="more than 64 bits",
         ),
         pytest.param(job().pod(hostNetwork="true"), "hostNetwork: must be of type boolean, not string", id="yes"),
         pytest.param(

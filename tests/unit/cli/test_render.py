@@ -112,6 +112,47 @@ def test_a_task_without_replicas_is_told_of(replicas: str) -> None:
     assert "kind: Pod\n" not in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "sentences"),
+    [
+        pytest.param("name: worker", "name: Worker", ['spec.tasks[0].name: "Worker": should match'], id="pattern"),
+        pytest.param("replicas: 1", "maxRetry: -2", ["spec.tasks[0].maxRetry: -2: should be greater"], id="minimum"),
+        pytest.param(
+            "  tasks:", "  networkTopology: {mode: weird}\n  tasks:", ["supported values: hard, soft"], id="choices"
+        ),
+        pytest.param("made: 2026-11-29", "mäde: now", ['metadata.annotations: "mäde"'], id="key of an annotation"),
+        pytest.param(
+            "replicas: 1",
+            "maxRetry: -2\n    minAvailable: 3",
+            ["spec.tasks[0].maxRetry: -2", "spec.tasks[0].minAvailable: 3"],
+            id="by schema and by admission",
+        ),
+    ],
+)
+def test_what_the_schema_of_the_crd_refuses_is_refused(right: str, wrong: str, sentences: list[str]) -> None:
+    result = run("-", text=JOB.replace(right, wrong, 1))
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert [sentence for sentence in sentences if sentence not in result.stderr] == []
+
+
+def test_what_the_webhook_mends_is_not_refused_by_the_schema() -> None:
+    result = run("-", text=JOB.replace("name: worker", 'name: ""', 1))
+    assert result.exit_code == 0
+    assert "name: train-default0-0" in result.stdout
+
+
+def test_a_number_that_is_too_large_is_named_once_and_where_it_stands() -> None:
+    result = run("-", text=JOB.replace("replicas: 1", "replicas: 9999999999"))
+    assert "spec.tasks[0].replicas: 9999999999: " in result.stderr
+    assert "minAvailable" not in result.stderr
+
+
+def test_a_generated_name_is_made_up() -> None:
+    result = run("-", text=JOB.replace("name: train", "generateName: train-", 1))
+    assert result.exit_code == 0
+    assert "name: train-xxxxx-worker-0" in result.stdout
+
+
 def test_a_negative_number_is_named_once_and_where_it_stands() -> None:
     result = run("-", text=JOB.replace("replicas: 1", "replicas: -1"))
     assert "spec.tasks[0].replicas: -1: Input should be greater than or equal to 0" in result.stderr
