@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from .options import bind_address, namespace, option, some_text
+from .options import bind_address, namespace, option, scheduler_name
 
 __all__ = ("operator",)
 
@@ -22,7 +22,10 @@ __all__ = ("operator",)
 )
 @option("--gang-scheduler", type=click.Choice(["none", "volcano"]), default="none", help="Who starts gangs.")
 @option(
-    "--scheduler-name", default="volcano", callback=some_text, help="The schedulerName that means the gang scheduler."
+    "--scheduler-name",
+    default="volcano",
+    callback=scheduler_name,
+    help="The schedulerName that means the gang scheduler.",
 )
 @option("--leader-elect/--no-leader-elect", default=True, help="Let one of several replicas work.")
 @option("--leader-elect-namespace", callback=namespace, help="Namespace of the Lease; default: the operator's own.")

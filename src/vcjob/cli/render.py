@@ -8,6 +8,9 @@ from typing import Any, Final
 import click
 import yaml
 
+from .options import namespace as namespace_option
+from .options import scheduler_name as scheduler_name_option
+
 __all__ = ("render",)
 
 PREFIX_MAX: Final = 58  # characters of a generateName that count
@@ -58,9 +61,22 @@ class Validate(StrEnum):
 @click.argument("file", type=click.File("rb"))
 @click.option("--pod", "pod_name", help="Only this Pod.")
 @click.option("--env", "show_env", is_flag=True, help="The variables of each container as a table, instead of YAML.")
-@click.option("--namespace", "-n", default="default", show_default=True, help="For Jobs whose YAML names none.")
+@click.option(
+    "--namespace",
+    "-n",
+    default="default",
+    show_default=True,
+    callback=namespace_option,
+    help="For Jobs whose YAML names none.",
+)
 @click.option("--gang-scheduler", type=click.Choice(["none", "volcano"]), default="none", show_default=True)
-@click.option("--scheduler-name", default="volcano", show_default=True, help="What means the gang scheduler.")
+@click.option(
+    "--scheduler-name",
+    default="volcano",
+    show_default=True,
+    callback=scheduler_name_option,
+    help="What means the gang scheduler.",
+)
 @click.option(
     "--validate",
     type=click.Choice([choice.value for choice in Validate]),

@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from .options import bind_address, option
+from .options import (
+    LABEL,
+    bind_address,
+    host_names,
+    is_label,
+    is_service_name,
+    object_name,
+    option,
+    scheduler_name,
+)
 
 __all__ = ("webhook",)
 
@@ -24,7 +33,12 @@ _KINDS = {"none": ("jobs",), "volcano": ("jobs", "podgroups", "queues")}  # by g
     help="Kinds to answer for; may be given several times. Default: jobs; where the gang scheduler is volcano, all.",
 )
 @option("--gang-scheduler", type=click.Choice(["none", "volcano"]), default="none", help="Who starts gangs.")
-@option("--scheduler-name", default="volcano", help="The schedulerName of a Job that names none.")
+@option(
+    "--scheduler-name",
+    default="volcano",
+    callback=scheduler_name,
+    help="The schedulerName of a Job that names none.",
+)
 @option(
     "--check-queues/--no-check-queues",
     default=None,
@@ -55,10 +69,11 @@ _KINDS = {"none": ("jobs",), "volcano": ("jobs", "podgroups", "queues")}  # by g
     "--cert-extra-name",
     "extra_names",
     multiple=True,
+    callback=host_names,
     help="With --manage-certs: a host name or address beside the Service's; may be given several times.",
 )
-@option("--cert-secret", default="vcjob-webhook-cert", help="With --manage-certs: the Secret.")
-@option("--webhook-configuration", default="vcjob", help="Name of both webhook configurations.")
+@option("--cert-secret", default="vcjob-webhook-cert", callback=object_name, help="With --manage-certs: the Secret.")
+@option("--webhook-configuration", default="vcjob", callback=object_name, help="Name of both webhook configurations.")
 @option(
     "--cert-validity-days", type=click.FloatRange(min=0, min_open=True), default=365.0, help="Life of a certificate."
 )
@@ -128,6 +143,9 @@ def _certificates(given: dict[str, Any]) -> Any:
     name, dot, namespace = (service or "").partition(".")
     if not (name and dot and namespace):
         raise click.UsageError("--manage-certs needs --webhook-service NAME.NAMESPACE")
+    if not is_service_name(name) or not is_label(namespace):
+        words = f"the name of a Service, beginning with a letter, and its namespace, each {LABEL}"
+        raise click.UsageError(f"--webhook-service: {service!r} is not {words}")
     if leaf > authority / 3:
         raise click.UsageError("--cert-validity-days must be at most a third of --ca-validity-days")
     return ManagedCertificate(

@@ -147,6 +147,13 @@ def test_a_number_that_is_too_large_is_named_once_and_where_it_stands() -> None:
     assert "minAvailable" not in result.stderr
 
 
+@pytest.mark.parametrize("flag", ["--namespace=a_b", "--scheduler-name=BAD_"])
+def test_a_flag_that_is_no_name_is_refused(flag: str) -> None:
+    result = run("-", flag, text=JOB)
+    assert result.exit_code == 2
+    assert flag.partition("=")[0] in result.stderr
+
+
 def test_a_generated_name_is_made_up() -> None:
     result = run("-", text=JOB.replace("name: train", "generateName: train-", 1))
     assert result.exit_code == 0
