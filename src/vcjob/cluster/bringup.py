@@ -1,11 +1,15 @@
 """The steps of one `up`: lay out the folder, start the components, furnish the API, in this order.
 
 Every process is written into the record and told to the guardian before it does anything. A step waits for what it
-needs, and gives up as soon as a component that was started has ended.
+needs, and gives up as soon as a component that this `up` started has ended. One that ran before is started again first,
+whenever it ends: a client may outlive its server's end, and end only when the server is back.
 """
 
 import json
+import math
+import time
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -56,7 +60,9 @@ __all__ = ("Bringup", "PortTaken")
 
 # What a slow, busy machine may need; a component that ends is noticed at once.
 _READY_TIMEOUT_S: Final = 120.0
-_SERVERS: Final = frozenset({ETCD.name, KUBE_APISERVER.name})
+# How long after its server is back a client may still end of having lost it.
+_SETTLE_S: Final = 5.0
+_SERVERS: Final[AbstractSet[str]] = {ETCD.name, KUBE_APISERVER.name}
 _LAST_LINES: Final = 15
 _PORT_TAKEN: Final = "address already in use"
 
@@ -86,7 +92,8 @@ class Bringup:
         self._paths = paths
         self._nodes = nodes
         self._say = say
-        self._known_dead: set[str] = set()  # ended before this `up`, and their turn to be restarted has not come yet
+        self._former = {c.name for c in record.components}  # run, or have ended, since before this `up`
+        self._lost_server = False
         self._layout = Layout(
             paths=paths,
             files=CertificateFiles(folder=paths.pki),
@@ -146,21 +153,17 @@ class Bringup:
         """Start every component of a new cluster."""
         for tool in (ETCD, KUBE_APISERVER):
             self._start(tool, guardian=guardian)
-        self._await_apiserver()
+        self._await_apiserver(guardian=guardian)
         for tool in (KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER) if self.record.controllers else ():
             self._start(tool, guardian=guardian)
         self.scale(guardian=guardian)
 
-    def restart(self, names: tuple[str, ...], *, guardian: Guardian) -> None:
-        """Start again, on the data that is there, the components of these names; the others are left as they are."""
-        dead = [former for former in self.record.components if former.name in names]
-        self._known_dead = set(names)
+    def restart(self, *, guardian: Guardian) -> None:
+        """Start again, on the data that is there, the components that have ended; the others are left as they are."""
         # In two rounds: a client that finds no API server in its first seconds ends.
-        for round_ in ([c for c in dead if c.name in _SERVERS], [c for c in dead if c.name not in _SERVERS]):
-            for former in round_:
-                self._say(f"{former.name} had ended; starting it again")
-                self._run(former.name, command=former.command, log=Path(former.log), guardian=guardian)
-            self._await_apiserver()
+        self._start_former(_SERVERS, guardian=guardian)
+        self._await_apiserver(guardian=guardian)
+        self._start_former(self._former - _SERVERS, guardian=guardian)
 
     def scale(self, *, guardian: Guardian) -> None:
         """Bring the number of fake nodes to what was asked for."""
@@ -174,6 +177,7 @@ class Bringup:
             lambda: _ready_nodes(api) == self._nodes,
             component_name=KWOK.name,
             problem="did not make the fake nodes Ready",
+            guardian=guardian,
         )
         self.record = replace(self.record, nodes=self._nodes)
         write_record(self._paths.record, record=self.record)
@@ -190,14 +194,31 @@ class Bringup:
             namespace=OPERATOR_NAMESPACE,
         )
 
-    def finish(self) -> None:
+    def finish(self, *, guardian: Guardian) -> None:
         """Wait until Pods can be made and scheduled, and write down that the cluster is up."""
-        if self.record.controllers:
-            self._await_controllers()
+        self._await_all(guardian=guardian)
+        settled = not self._lost_server
+        while not settled:
+            settled = self._stays_up(guardian=guardian)
         self.record = replace(self.record, phase=Phase.UP)
         write_record(self._paths.record, record=self.record)
 
-    def _await_controllers(self) -> None:
+    def _await_all(self, *, guardian: Guardian) -> None:
+        """Wait until every component runs and says that it is well."""
+        self._tend(guardian)
+        self._await_apiserver(guardian=guardian)
+        if self.record.controllers:
+            self._await_controllers(guardian=guardian)
+
+    def _stays_up(self, *, guardian: Guardian) -> bool:
+        """Watch for a while, and say whether nothing has ended; what has runs again."""
+        before = self.record
+        end = time.monotonic() + _SETTLE_S
+        wait_until(lambda: time.monotonic() > end, timeout_s=math.inf, meanwhile=partial(self._tend, guardian))
+        self._await_all(guardian=guardian)
+        return self.record is before
+
+    def _await_controllers(self, *, guardian: Guardian) -> None:
         api = self._api
         # Without its namespace's default ServiceAccount, no Pod is admitted; the controller manager makes it.
         for namespace in ("default", OPERATOR_NAMESPACE):
@@ -205,11 +226,21 @@ class Bringup:
                 partial(_has_default_account, api, namespace=namespace),
                 component_name=KUBE_CONTROLLER_MANAGER.name,
                 problem=f"made no default ServiceAccount in {namespace}",
+                guardian=guardian,
             )
-        scheduler = ApiServer(f"https://127.0.0.1:{self.record.ports.scheduler}", files=self._layout.files, user=ADMIN)
-        self._wait(
-            lambda: scheduler.says_ok("/readyz"), component_name=KUBE_SCHEDULER.name, problem="did not become ready"
-        )
+        ports = self.record.ports
+        for tool, port, path in (
+            (KUBE_CONTROLLER_MANAGER, ports.controller_manager, "/healthz"),
+            (KUBE_SCHEDULER, ports.scheduler, "/readyz"),
+        ):
+            asked = ApiServer(f"https://127.0.0.1:{port}", files=self._layout.files, user=ADMIN)
+            self._wait(
+                partial(asked.says_ok, path),
+                component_name=tool.name,
+                problem="did not become ready",
+                guardian=guardian,
+            )
+            asked.close()
 
     def _start(self, tool: Tool, *, guardian: Guardian) -> None:
         wanted = component(tool, layout=self._layout)
@@ -224,24 +255,49 @@ class Bringup:
         running = RunningComponent(name=name, process=held.id, command=command, log=str(log))
         self.record = self.record.with_component(running)
         write_record(self._paths.record, record=self.record)
-        self._known_dead.discard(name)
+        self._former.discard(name)
         held.release()
 
-    def _await_apiserver(self) -> None:
+    def _await_apiserver(self, *, guardian: Guardian) -> None:
         api = self._api
-        self._wait(lambda: api.says_ok("/readyz"), component_name=KUBE_APISERVER.name, problem="did not become ready")
 
-    def _wait(self, check: Callable[[], bool], *, component_name: str, problem: str) -> None:
-        if not wait_until(check, timeout_s=_READY_TIMEOUT_S, meanwhile=self._raise_for_the_dead):
-            raise self._failure(component_name, problem=f"{problem} within {_READY_TIMEOUT_S:.0f} s")
+        def tend_servers() -> None:
+            self._start_former(_SERVERS, guardian=guardian)
+            self._raise_for_the_dead()
+
+        if not wait_until(lambda: api.says_ok("/readyz"), timeout_s=_READY_TIMEOUT_S, meanwhile=tend_servers):
+            raise self._late(KUBE_APISERVER.name, problem="did not become ready")
+
+    def _wait(self, check: Callable[[], bool], *, component_name: str, problem: str, guardian: Guardian) -> None:
+        if not wait_until(check, timeout_s=_READY_TIMEOUT_S, meanwhile=partial(self._tend, guardian)):
+            raise self._late(component_name, problem=problem)
+
+    def _tend(self, guardian: Guardian) -> None:
+        """Start again what has ended and was not started by this `up`; raise when something that was has ended."""
+        if any(former.name in self._former for former in self._ended()):
+            self.restart(guardian=guardian)
+        self._raise_for_the_dead()
+
+    def _start_former(self, names: AbstractSet[str], *, guardian: Guardian) -> None:
+        for former in self._ended():
+            if former.name in names & self._former:
+                self._say(f"{former.name} had ended; starting it again")
+                self._lost_server |= former.name in _SERVERS
+                self._run(former.name, command=former.command, log=Path(former.log), guardian=guardian)
+
+    def _ended(self) -> list[RunningComponent]:
+        return [running for running in self.record.components if not is_alive(running.process)]
 
     def _raise_for_the_dead(self) -> None:
-        for running in self.record.components:
-            if running.name not in self._known_dead and not is_alive(running.process):
+        for running in self._ended():
+            if running.name not in self._former:
                 failure = self._failure(running.name, problem="ended")
                 if any(_PORT_TAKEN in line for line in failure.last_lines):
                     raise PortTaken(failure)
                 raise failure
+
+    def _late(self, name: str, *, problem: str) -> ComponentFailed:
+        return self._failure(name, problem=f"{problem} within {_READY_TIMEOUT_S:.0f} s")
 
     def _failure(self, name: str, *, problem: str) -> ComponentFailed:
         log = next(Path(c.log) for c in self.record.components if c.name == name)

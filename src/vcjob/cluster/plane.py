@@ -149,7 +149,7 @@ def _up_once(request: UpRequest, *, paths: ClusterPaths, lock: int, say: Progres
         bringup.lay_out()
         bringup.start_all(guardian=guardian)
         bringup.furnish(crds=request.crds)
-        bringup.finish()
+        bringup.finish(guardian=guardian)
     except ComponentFailed as failure:
         kept = _keep_logs(paths)
         guardian.clean_up()
@@ -178,22 +178,20 @@ def _up_again(request: UpRequest, *, paths: ClusterPaths, record: Record, lock: 
     nodes = record.nodes if request.nodes is None else request.nodes
     began = time.monotonic()
     bringup = Bringup.resume(paths, record=record, nodes=nodes, say=say)
-    dead = tuple(c.name for c in record.components if not is_alive(c.process))
     guardian = Guardian(keep_open=(lock,))
     try:
-        bringup.restart(dead, guardian=guardian)
+        bringup.restart(guardian=guardian)
         bringup.scale(guardian=guardian)
         bringup.furnish(crds=request.crds)
-        bringup.finish()
+        bringup.finish(guardian=guardian)
     except BaseException:
         guardian.clean_up()
         raise
     guardian.dismiss()
-    before = {c.name for c in record.components} - set(dead)
     return UpResult(
         paths=paths,
         record=bringup.record,
-        started=tuple(c.name for c in bringup.record.components if c.name not in before),
+        started=tuple(c.name for c in bringup.record.components if c not in record.components),
         seconds=time.monotonic() - began,
         notes=tuple(notes),
     )

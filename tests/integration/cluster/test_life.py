@@ -6,12 +6,13 @@ What an interrupted `up` leaves behind is in test_interrupted.py, what fake node
 import os
 import signal
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.integration.harness.api import CONFIG_MAPS, CRDS, NODES, PODS, SERVICE_ACCOUNTS, Api, Refused, eventually
-from tests.integration.harness.control_plane import ControlPlane, run_cluster_command, running_cluster
+from tests.integration.harness.control_plane import VCJOB, ControlPlane, run_cluster_command, running_cluster
 
 from vcjob.cluster.processes import is_alive
 from vcjob.cluster.record import Record, read_record
@@ -110,6 +111,22 @@ async def test_up_restarts_what_ended_and_keeps_the_data(own_plane: ControlPlane
     async with Api.connected(own_plane.admin_kubeconfig) as after:
         assert await after.find(CONFIG_MAPS, "kept", "default")
         assert len(await after.list(CRDS)) == 4  # this `up` did not say --no-crds
+
+
+def test_up_leaves_nothing_that_ended_while_it_waited(own_plane: ControlPlane):
+    """A client of the API server may end only when its server comes back."""
+    process = {component.name: component.process.pid for component in record_of(own_plane).components}
+    os.kill(process["etcd"], signal.SIGKILL)
+    command = [*VCJOB, "up", "--name", own_plane.name]
+    env = {**os.environ, "VCJOB_CLUSTER_HOME": str(own_plane.home)}
+    with subprocess.Popen(command, env=env, text=True, stderr=subprocess.PIPE) as up:
+        assert up.stderr is not None
+        assert "etcd had ended; starting it again" in up.stderr.readline()
+        os.kill(process["kube-scheduler"], signal.SIGKILL)
+        assert up.wait(timeout=120) == 0
+    done = run_cluster_command("status", "--name", own_plane.name, home=own_plane.home)
+    assert done.returncode == 0
+    assert " ended " not in done.stdout
 
 
 def test_down_ends_every_process_and_leaves_no_file(tmp_path: Path):
