@@ -63,7 +63,11 @@ REFUSED = [
     ),
     pytest.param(policies(ABORT), ["either event and exitCode should be specified"], id="neither event nor exit code"),
     pytest.param(policies({"event": "Nothing", **ABORT}), ["spec.policies[0].event"], id="invalid event"),
-    pytest.param(policies({"event": "PodFailed", "action": "Nothing"}), ["invalid policy action"], id="invalid action"),
+    pytest.param(
+        policies({"event": "PodFailed", "action": "Nothing"}),
+        ["spec.policies[0].action", "invalid policy action; valid actions are [AbortJob, RestartJob"],
+        id="invalid action",
+    ),
     pytest.param(policies({"exitCode": 0, **ABORT}), ["0 is not a valid error code"], id="exit code 0"),
     pytest.param(
         policies({"exitCode": 3, **ABORT}, {"exitCode": 3, **ABORT}), ["duplicate exitCode 3"], id="exit code twice"
@@ -127,6 +131,16 @@ REFUSED = [
         ),
         ["spec.tasks[0].template.spec.containers[0].resources.requests.memory"],
         id="unit of memory",
+    ),
+    pytest.param(
+        volumes({"mountPath": "/a", "volumeClaim": {**CLAIM, "accessModes": ["Foo"]}}),
+        ["spec.volumes[0].volumeClaim.accessModes[0]", "it must be one of ReadWriteOnce"],
+        id="access mode",
+    ),
+    pytest.param(
+        volumes({"mountPath": "/a", "volumeClaim": {**CLAIM, "resources": {"requests": {"storage": "-1Gi"}}}}),
+        ["spec.volumes[0].volumeClaim.resources.requests[storage]", "must be greater than zero"],
+        id="negative storage",
     ),
     pytest.param(job("my.job", task("w"), plugins={"svc": []}), ["cannot be the name of a Service"], id="job name"),
 ]

@@ -81,6 +81,47 @@ async def test_wrong_types_are_refused_by_both(api: Api, namespace: str, body: O
     assert "must be of type" in (await asyncio.to_thread(rendered, body)).stderr
 
 
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        pytest.param(changed("spec.tasks.0.name", "Worker"), "spec.tasks[0].name", id="a pattern"),
+        pytest.param(changed("spec.tasks.0.name", "wörker"), "spec.tasks[0].name", id="no ASCII"),
+        pytest.param(changed("spec.queue", "No Such!"), "spec.queue", id="a queue"),
+        pytest.param(changed("spec.networkTopology", {"mode": "weird"}), "spec.networkTopology.mode", id="choices"),
+        pytest.param(changed("spec.tasks.0.maxRetry", -2), "spec.tasks[0].maxRetry", id="a minimum"),
+        pytest.param(changed("spec.queue", "q" * 254), "spec.queue", id="a long text"),
+        pytest.param(changed("spec.minSuccess", 0), "spec.minSuccess", id="a minimum of one"),
+        pytest.param(changed("spec.policies.0.action", "X"), "spec.policies[0].action", id="by CEL"),
+        pytest.param(
+            changed("spec.tasks.0.partitionPolicy", {"partitionSize": 1}),
+            "spec.tasks[0].partitionPolicy.totalPartitions",
+            id="a required field",
+        ),
+        pytest.param(
+            changed("spec.tasks.0.template.spec.containers.0.ports", [{"containerPort": 80}] * 2),
+            "spec.tasks[0].template.spec.containers[0].ports[1]",
+            id="twice in a list",
+        ),
+        pytest.param(
+            changed("spec.tasks.0.template.spec.tolerations", [None]),
+            "spec.tasks[0].template.spec.tolerations[0]",
+            id="nothing in a list",
+        ),
+        pytest.param(changed("metadata.annotations", {"ä": "ö"}), "metadata.annotations", id="a key"),
+        pytest.param(changed("metadata.labels", {"a": "b c"}), "metadata.labels", id="a label"),
+    ],
+)
+async def test_what_the_api_server_refuses_by_itself_is_refused_under_the_same_path(
+    api: Api, namespace: str, body: Object, field: str
+):
+    with pytest.raises(Refused) as refused:
+        await api.call("POST", JOBS.path(namespace), body=body, params={"dryRun": "All"})
+    assert field in refused.value.message
+    assert "denied the request" not in refused.value.message  # by a webhook, which is asked last
+    own = await asyncio.to_thread(rendered, body)
+    assert (own.exit_code, field in own.stderr) == (1, True)
+
+
 async def test_null_is_absent_for_both(api: Api, namespace: str):
     body = changed("spec.volumes", None)
     await api.call("POST", JOBS.path(namespace), body=body, params={"dryRun": "All"})
