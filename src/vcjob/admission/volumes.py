@@ -17,7 +17,7 @@ from .raw import entries, items, mapping, text
 __all__ = ("check_claims", "check_claims_are_new", "check_mounts")
 
 ACCESS_MODES: Final = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
-VOLUME_MODES: Final = ("", "Filesystem", "Block")
+VOLUME_MODES: Final = ("Filesystem", "Block")
 
 
 def check_claims(volumes: Sequence[Volume]) -> Iterator[Problem]:
@@ -83,9 +83,9 @@ def _claim_problems(claim: Mapping[str, Any], *, field: str) -> Iterator[Problem
     if ACCESS_MODES[-1] in modes and len(set(map(str, modes))) > 1:
         message = f"may not use {ACCESS_MODES[-1]} with other access modes"
         yield refused(f"{field}.accessModes", None, message=message)
-    if (mode := text(claim, "volumeMode")) not in VOLUME_MODES:
-        message = f"Unsupported value: it must be one of {', '.join(VOLUME_MODES[1:])}"
-        yield refused(f"{field}.volumeMode", mode, message=message)
+    if (mode := claim.get("volumeMode")) is not None and mode not in VOLUME_MODES:
+        message = f"Unsupported value: it must be one of {', '.join(VOLUME_MODES)}"
+        yield refused(f"{field}.volumeMode", str(mode), message=message)
     if (name := text(claim, "storageClassName")) and not is_dns_subdomain(name):
         message = "must be a DNS subdomain: lower-case letters, digits, dashes and dots"
         yield refused(f"{field}.storageClassName", name, message=message)

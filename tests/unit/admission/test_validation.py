@@ -219,6 +219,7 @@ def test_a_job_that_can_never_work_is_refused_and_fails_at_once(built: RawJob, f
         pytest.param(storage("much"), "is not a quantity", id="storage without a number"),
         pytest.param(claiming(resources=None), "requests[storage]: Required value", id="storage not said"),
         pytest.param(claiming(volumeMode="Tape"), "volumeClaim.volumeMode", id="volume mode"),
+        pytest.param(claiming(volumeMode=""), "volumeClaim.volumeMode", id="empty volume mode"),
         pytest.param(claiming(storageClassName="Fast!"), "volumeClaim.storageClassName", id="storage class"),
         pytest.param(
             job().tasks(task("a"), task("b", dependsOn={"name": ["a"], "iteration": "some"})),
