@@ -115,10 +115,7 @@ class StatusWriter:
             return True
         try:
             raw = await self._executor.write_status(record, new)
-        except NotFound:
-            self._view.drop_job(record)
-            return False
-        except Conflict:
+        except (NotFound, Conflict):
             await self._view.read_job(record)
             return False
         except ApiError as error:

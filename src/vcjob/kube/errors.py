@@ -8,9 +8,10 @@ Pure. The client makes them of refusals, everybody else only reads them.
     │   ├── Throttled        429
     │   ├── ServerError      500, 502, 503, 504
     │   ├── Conflict         409 on an update: read again, decide again
+    │   ├── NotServed        404 that names no object: the kind is not served (yet, or any more), or a proxy is lost
     │   └── Unauthorized     401: the credentials are being renewed
     ├── AlreadyExists      409 on a create: look who owns it
-    ├── NotFound           404
+    ├── NotFound           404 in the API server's own words: the object is not there
     ├── Gone               410: the watch's or list's version is too old
     ├── Forbidden          403; `quota`, `terminating` and `policy` tell them from missing rights
     ├── Invalid            422 or 400: the object can never be accepted as it is
@@ -32,6 +33,7 @@ __all__ = (
     "Gone",
     "Invalid",
     "NotFound",
+    "NotServed",
     "ServerError",
     "Throttled",
     "TooLarge",
@@ -81,6 +83,10 @@ class Conflict(Transient):
     """The object changed since it was read."""
 
 
+class NotServed(Transient):
+    """404 without a word of an object: nothing is known of any object, and nothing must be concluded."""
+
+
 class Unauthorized(Transient):
     """The credentials were refused."""
 
@@ -90,7 +96,7 @@ class AlreadyExists(ApiError):
 
 
 class NotFound(ApiError):
-    """The object, its namespace or its kind is not there."""
+    """The object or its namespace is not there."""
 
 
 class Gone(ApiError):
@@ -155,7 +161,6 @@ _BY_CODE: dict[int, type[ApiError]] = {
     400: Invalid,
     401: Unauthorized,
     403: Forbidden,
-    404: NotFound,
     408: ServerError,
     410: Gone,
     413: TooLarge,
@@ -200,6 +205,8 @@ def _error_class(status: int, *, reason: str, message: str) -> type[ApiError]:
         return Forbidden  # whatever the code: a policy's 429 or 503 says nothing of the server, its 409 of no object
     if status == 409:
         return AlreadyExists if reason == "AlreadyExists" else Conflict
+    if status == 404:
+        return NotFound if reason == "NotFound" else NotServed
     if status >= 500:
         return TooLarge if any(words in message for words in _TOO_LARGE) else ServerError
     return _BY_CODE.get(status, ApiError)

@@ -23,7 +23,7 @@ from typing import Final, Generic
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
-from vcjob.kube.errors import ApiError, Gone, NotFound, ServerError, Transient, error_from_response
+from vcjob.kube.errors import ApiError, Gone, NotFound, NotServed, ServerError, Transient, error_from_response
 from vcjob.kube.forms import Bookmark, Failure, Form, Identity, Unreadable
 from vcjob.kube.store import OnChange, Store, T
 
@@ -293,7 +293,7 @@ class _Stream(Generic[T]):
             self._must_list = True
             return
         self._stats.failures += 1
-        if isinstance(failure, NotFound):
+        if isinstance(failure, NotFound | NotServed):
             self._heard()  # an answer, too: the kind is not there, and so nothing of it
             self._must_list = self.missing = True
             self._be_ready()

@@ -13,7 +13,7 @@ import msgspec
 
 from vcjob.api.names import BATCH_GROUP, BUS_GROUP, SCHEDULING_GROUP
 from vcjob.kube.client import ApiClient
-from vcjob.kube.errors import ApiError, NotFound
+from vcjob.kube.errors import ApiError, NotFound, NotServed
 
 __all__ = (
     "Need",
@@ -149,7 +149,7 @@ async def find_missing_kinds(api: ApiClient, *, groups: bool) -> tuple[str, ...]
         try:
             answer = msgspec.json.decode(await api.get(f"/apis/{group}/{version}", timeout_s=_ANSWER_S))
             served = {resource["name"] for resource in answer.get("resources", ())}
-        except NotFound:
+        except (NotFound, NotServed):
             served = set()
         missing += [f"{plural}.{group}" for plural in plurals if plural not in served]
     return tuple(missing)

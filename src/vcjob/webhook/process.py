@@ -21,7 +21,7 @@ from vcjob import __version__
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.credentials import Credentials, load_credentials
-from vcjob.kube.errors import ApiError, NotFound
+from vcjob.kube.errors import ApiError, NotFound, NotServed
 from vcjob.operator.health import CannotListen, Check, HealthServer
 from vcjob.operator.logs import set_up_logging
 from vcjob.operator.settings import BindAddress
@@ -233,7 +233,7 @@ async def find_missing_kinds(api: ApiClient, *, routes: tuple[Route, ...]) -> st
         try:
             answer = msgspec.json.decode(await api.get(f"/apis/{group}/{version}"))
             served = {resource["name"] for resource in answer.get("resources", ())}
-        except NotFound:
+        except (NotFound, NotServed):
             served = set()
         except ApiError as error:
             return f"waiting for the API server: {error.message}"

@@ -21,7 +21,7 @@ from vcjob.admission.queue_tree import QueueTree, make_tree
 from vcjob.api.names import SCHEDULING_GROUP
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
-from vcjob.kube.errors import ApiError, NotFound
+from vcjob.kube.errors import ApiError, NotFound, NotServed
 
 __all__ = ("Judge", "Queues")
 
@@ -107,7 +107,7 @@ class Queues:
         asked_at = steady()
         try:
             queues = _decode(await self._api.get(_PATH, timeout_s=_TIMEOUT_S)).items
-        except NotFound:
+        except (NotFound, NotServed):
             return _Listing(asked_at=asked_at)
         except (ApiError, msgspec.DecodeError) as error:
             self._on_failure()

@@ -12,7 +12,7 @@ from tests.unit.lifecycle.builders import job as build
 from vcjob.admission.defaulting import default_job
 from vcjob.gang.none import NoGang
 from vcjob.gang.volcano import VolcanoGang
-from vcjob.kube.errors import ApiError, Conflict, Forbidden, Invalid, ServerError
+from vcjob.kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound, ServerError
 
 Story = Callable[[World], Coroutine[Any, Any, None]]
 
@@ -449,3 +449,23 @@ def test_a_command_for_an_earlier_job_of_the_name_is_dropped_and_told_of():
     world = begin(two, story)
     assert world.phase == "Running"
     assert told(world, "CommandIgnored") == ["Command c1 (AbortJob) was for an earlier Job of this name"]
+
+
+def test_a_job_that_a_write_does_not_find_is_looked_for_before_it_is_forgotten():
+    """No watch would bring it back."""
+    world = world_with(two)
+
+    async def story(world: World) -> None:
+        api = world.operator.api
+        put, refusals = api.put, [NotFound("not there", code=404, reason="NotFound")]
+
+        async def deny_once(*args: Any, **kwargs: Any) -> bytes:
+            if refusals:
+                raise refusals.pop()
+            return await put(*args, **kwargs)
+
+        api.put = deny_once  # type: ignore[method-assign]
+        await world.settle()
+        assert (world.phase, len(world.cluster.all(PODS)), refusals) == ("Pending", 2, [])
+
+    run(world, story)

@@ -205,7 +205,7 @@ class FakeServer:
             return self._refuse(fault.code, fault.reason, fault.message, fault.retry_after, fault.raw)
         place = _place(request.path)
         if place is None or place.collection.rpartition("/")[2] in self.unknown:
-            return self._refuse(404, "NotFound", "the server could not find the requested resource")
+            return self._refuse(404, "", "", raw=b"404 page not found\n")
         body = await request.read()
         if verb == "WATCH":
             return await self._watch(request, place)
