@@ -7,9 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from vcjob.api.names import BUS_GROUP
+from vcjob.kube.answers import read_listing
 from vcjob.kube.client import ApiClient
 from vcjob.kube.errors import ApiError, Conflict, NotFound, may_have_happened
 from vcjob.lifecycle.outcome import EventNote
@@ -113,9 +112,9 @@ class Commands:
         self._assert_leading()
         try:
             await self._api.delete(path, uid=request.uid, once=True)
-        except (NotFound, Conflict) as error:
-            if isinstance(error, Conflict) and await self._is_there(request):
-                raise  # the server could not get hold of it
+        except (NotFound, Conflict):
+            if await self._is_there(request):
+                raise  # the server could not get hold of it, or a proxy is confused
             # Deleted by somebody else, who carries it out or has withdrawn it; or by us, when the answer got lost.
             ours = request.uid in self._half_deleted
             self._half_deleted.discard(request.uid)
@@ -130,7 +129,8 @@ class Commands:
     async def _is_there(self, request: CommandRequest) -> bool:
         path = f"/apis/{BUS_GROUP}/v1alpha1/namespaces/{request.namespace}/commands"
         answer = await self._api.get(path, params={"fieldSelector": f"metadata.name={request.name}"})
-        return any(found["metadata"]["uid"] == request.uid for found in msgspec.json.decode(answer)["items"])
+        found = read_listing(answer, path=path)["items"]
+        return any(command["metadata"]["uid"] == request.uid for command in found)
 
 
 def _ignore(request: CommandRequest, why: str) -> None:

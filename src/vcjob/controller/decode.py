@@ -130,4 +130,4 @@ def is_gone(answer: bytes) -> bool:
     """Return whether the answer to a deletion says that nothing is left: a Status instead of the object."""
     if is_protobuf(answer):
         return unwrap(answer)[0] == "Status"
-    return not answer or b'"kind":"Status"' in answer[:64]
+    return b'"kind":"Status"' in answer[:64] and b'"status":"Success"' in answer

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-import msgspec
-
 from vcjob.api.names import BATCH_API_VERSION, JOB_KIND, SCHEDULING_GROUP
 from vcjob.gang.base import Gang, Group
+from vcjob.kube.answers import read_object
 from vcjob.kube.client import ApiClient
 from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from vcjob.kube.limiter import FairLimiter
@@ -36,6 +35,7 @@ from vcjob.lifecycle.steps import (
 )
 
 from .decode import decode_group, is_gone
+from .decode_pods import read_answer
 from .jobs import JobRecord
 from .memory import JobMemory
 from .objects import ObjectWriter
@@ -86,7 +86,8 @@ class Executor:
         total = Report()
         for step, report in reports:
             if isinstance(step, _DELETIONS):
-                report.refusals = [replace(refusal, deletion=True) for refusal in report.refusals]
+                # What the server says against a deletion tells nothing of the spec.
+                report.refusals = [replace(r, deletion=True, permanent=False) for r in report.refusals]
             total.add(report)
         return total
 
@@ -105,8 +106,7 @@ class Executor:
         }
         async with self._slot(record):
             answer = await self._api.put(f"{record.path}/status", body, once=True)
-        job: dict[str, Any] = msgspec.json.decode(answer)
-        return job
+        return read_object(answer, path=record.path)
 
     def _slot(self, record: JobRecord) -> "_LeadingSlot":
         return _LeadingSlot(self._limiter, record.key, self._assert_leading)
@@ -128,11 +128,12 @@ class Executor:
                 case PatchJob(patch=patch):
                     async with self._slot(record):
                         answer = await self._api.json_patch(record.path, list(patch))
-                    report.job = msgspec.json.decode(answer)
+                    report.job = read_object(answer, path=record.path)
                 case AnnotateJob(annotations=annotations):
                     body = {"metadata": {"uid": record.uid, "annotations": annotations}}
                     async with self._slot(record):
-                        report.job = msgspec.json.decode(await self._api.merge_patch(record.path, body))
+                        answer = await self._api.merge_patch(record.path, body)
+                    report.job = read_object(answer, path=record.path)
                 case CreateGroup() | PatchGroup() | DeleteGroup():
                     refusal = await self._group(record, step)
                     report.refusals += [refusal] if refusal else []
@@ -186,7 +187,7 @@ class Executor:
                 except AlreadyExists:
                     async with self._slot(record):
                         answer = await self._api.get(f"{path}/{manifest['metadata']['name']}")
-                made = decode_group(answer)
+                made = read_answer(decode_group, answer, path=path)
                 if made.owner_uid != record.uid:
                     sentence = f"PodGroup {made.name} exists and does not belong to this Job; delete or rename it"
                     return Refusal(reason="NameConflict", message=sentence)
@@ -198,21 +199,20 @@ class Executor:
                 except NotFound:  # the next plan makes it anew
                     self._groups.remove(group.key, uid=group.uid)
                 else:
-                    self._groups.put(decode_group(answer))
+                    self._groups.put(read_answer(decode_group, answer, path=path))
             case DeleteGroup(group=group):
                 try:
                     async with self._slot(record):
                         answer = await self._api.delete(f"{path}/{group.name}", uid=group.uid)
-                except NotFound:
-                    answer = b""
-                except Conflict:
+                except (NotFound, Conflict):
                     if await is_there(self._api, self._slot(record), f"{path}/{group.name}", uid=group.uid):
                         raise
-                    answer = b""
+                    self._groups.remove(group.key, uid=group.uid)
+                    return None
                 if is_gone(answer):
                     self._groups.remove(group.key, uid=group.uid)
                 else:  # somebody's finalizer holds it
-                    self._groups.put(decode_group(answer))
+                    self._groups.put(read_answer(decode_group, answer, path=path))
         return None
 
 

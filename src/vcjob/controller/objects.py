@@ -8,8 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
+from vcjob.kube.answers import read_object
 from vcjob.kube.client import METADATA_ONLY, ApiClient
 from vcjob.kube.errors import AlreadyExists, Conflict, NotFound
 from vcjob.lifecycle.steps import ApplyObject
@@ -94,7 +93,7 @@ class ObjectWriter:
                     transient=True,
                 )
             return await self._adopt(record, memory, step, have)
-        self._remember(memory, step, msgspec.json.decode(answer))
+        self._remember(memory, step, read_object(answer, path=path))
         return None
 
     async def delete(self, record: JobRecord, memory: JobMemory, ref: ObjectRef) -> None:
@@ -127,8 +126,7 @@ class ObjectWriter:
                 answer = await self._api.get(path)
         except NotFound:
             return None
-        found: dict[str, Any] = msgspec.json.decode(answer)
-        return found
+        return read_object(answer, path=path)
 
     async def _adopt(
         self, record: JobRecord, memory: JobMemory, step: ApplyObject, have: dict[str, Any]
@@ -148,7 +146,7 @@ class ObjectWriter:
             patch["metadata"] = {"uid": have["metadata"]["uid"]}
             path = f"{collection_path(wanted.ref, record.namespace)}/{wanted.ref.name}"
             async with self._slot(record):
-                have = msgspec.json.decode(await self._api.merge_patch(path, patch))
+                have = read_object(await self._api.merge_patch(path, patch), path=path)
         self._remember(memory, step, have)
         return None
 

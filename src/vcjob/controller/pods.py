@@ -132,10 +132,9 @@ class PodWriter:
                     return
                 async with self._slot(record):
                     answer = await self._api.delete(path, uid=pod.uid, accept=PROTOBUF)
-            except NotFound:
-                self._store.remove(pod.key, uid=pod.uid)
-                return
-            except Conflict:  # another Pod has its name by now, or the server could not get hold of this one
+            except (NotFound, Conflict):
+                # Another Pod has its name by now, the server could not get hold of this one, or a proxy is confused:
+                # what is taken out of the store is never believed again.
                 if await is_there(self._api, self._slot(record), path, uid=pod.uid):
                     raise
                 self._store.remove(pod.key, uid=pod.uid)

@@ -17,6 +17,7 @@ import msgspec
 from vcjob.api.base import DNS_NAME
 from vcjob.api.names import BATCH_API_VERSION, BATCH_GROUP, LABEL_JOB_NAME, SCHEDULING_GROUP
 from vcjob.gang.base import Gang, Group
+from vcjob.kube.answers import read_listing, read_object
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
@@ -150,7 +151,7 @@ class View:
     async def read_job(self, record: JobRecord) -> None:
         """Read the Job anew, because a write has shown that the stored version is old."""
         try:
-            raw = msgspec.json.decode(await self._api.get(record.path))
+            raw = read_object(await self._api.get(record.path), path=record.path)
         except NotFound:
             self.drop_job(record)
         else:
@@ -164,7 +165,7 @@ class View:
             return False
         try:
             path = f"/apis/{BATCH_API_VERSION}/namespaces/{key[0]}/jobs/{key[1]}"
-            self.take_job(msgspec.json.decode(await self._api.get(path)))
+            self.take_job(read_object(await self._api.get(path), path=path))
         except NotFound:
             return False
         return key in self.jobs
@@ -194,7 +195,8 @@ class View:
         for namespace in self._namespaces or (None,):
             root = f"/apis/{BATCH_GROUP}/v1alpha1"
             path = f"{root}/jobs" if namespace is None else f"{root}/namespaces/{namespace}/jobs"
-            listing = msgspec.json.decode(await self._api.get(path, params={"resourceVersion": "0"}, timeout_s=60.0))
+            answer = await self._api.get(path, params={"resourceVersion": "0"}, timeout_s=60.0)
+            listing = read_listing(answer, path=path)
             present = set()
             for raw in listing["items"]:
                 meta = raw["metadata"]
@@ -209,7 +211,8 @@ class View:
         return wrong
 
     async def _read_queues(self) -> None:
-        listing = msgspec.json.decode(await self._api.get(f"/apis/{SCHEDULING_GROUP}/v1beta1/queues"))
+        path = f"/apis/{SCHEDULING_GROUP}/v1beta1/queues"
+        listing = read_listing(await self._api.get(path), path=path)
         for raw in listing["items"]:
             self.take_queue(raw["metadata"]["name"], raw)
         self._queues_known = True

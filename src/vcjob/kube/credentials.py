@@ -6,7 +6,9 @@ before a request and call `renew()` after a 401; they never hold a token themsel
 """
 
 import asyncio
+import logging
 import os
+import re
 import ssl
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,10 +24,13 @@ from vcjob.kube.kubeconfig import CredentialsError, ExecPlugin, Login, read_kube
 
 __all__ = ("Credentials", "CredentialsError", "load_credentials")
 
+log = logging.getLogger(__name__)
+
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _TOKEN_FILE_MAX_AGE_S: Final = 60.0
 _PLUGIN_TIMEOUT_S: Final = 60.0
 _PLUGIN_LEEWAY_S: Final = 30.0  # a credential this close to its end counts as run out
+_TOKEN: Final = re.compile(r"[\x21-\x7e]+")  # what can stand in a header
 _RENEW_MIN_AGE_S: Final = 1.0  # many requests refused at once renew once
 
 
@@ -78,6 +83,14 @@ def load_credentials(*, kubeconfig: Path | None, context: str | None) -> Credent
     In this order: the file `kubeconfig`; the files of $KUBECONFIG; the service account, when running in a Pod and no
     `context` is named; ~/.kube/config. Raises CredentialsError.
     """
+    try:
+        return _find_credentials(kubeconfig=kubeconfig, context=context)
+    except (AttributeError, OSError, RecursionError, TypeError, ValueError) as error:
+        # Whatever else a file may hold that no kubeconfig should.
+        raise CredentialsError(f"the credentials cannot be used: {type(error).__name__}: {error}") from error
+
+
+def _find_credentials(*, kubeconfig: Path | None, context: str | None) -> Credentials:
     if kubeconfig is not None:
         return Credentials(read_kubeconfig((kubeconfig,), context=context))
     listed = tuple(Path(part).expanduser() for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part)
@@ -156,7 +169,7 @@ def _load_cert_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) ->
     # The ssl module reads keys from files only; this one is readable by us alone and gone at once.
     with tempfile.NamedTemporaryFile(buffering=0, suffix=".pem") as file:
         file.write(certificate.rstrip() + b"\n" + key)
-        context.load_cert_chain(file.name)
+        context.load_cert_chain(file.name, password="")  # a key that needs one fails, instead of asking the terminal
 
 
 # Tokens
@@ -188,6 +201,7 @@ class _TokenFile:
         self._path = path
         self._token: str | None = None
         self._read_at = 0.0
+        self._fault = ""
 
     async def token(self) -> str | None:
         now = steady()
@@ -201,12 +215,20 @@ class _TokenFile:
     def _read(self, now: float) -> None:
         # A projected token is a few KB on tmpfs: reading it in the loop costs less than a thread.
         try:
-            token = self._path.read_text().strip()
+            token, fault = self._path.read_text(errors="replace").strip(), ""
         except OSError as error:
-            if self._token is None:
-                raise CredentialsError(f"cannot read the token file {self._path}: {error.strerror}") from error
-            token = self._token  # it is being replaced, or the mount is slow: the old one may still be good
-        self._token, self._read_at = token, now
+            token, fault = "", f"cannot read the token file {self._path}: {error.strerror}"
+        if not fault and not _TOKEN.fullmatch(token):
+            fault = f"the token file {self._path} holds no token" if token else f"the token file {self._path} is empty"
+        if not fault:
+            self._token, self._read_at = token, now
+        elif self._token is None:
+            raise CredentialsError(fault)
+        else:  # it is being replaced, or the mount is slow: the old one may still be good
+            self._read_at = now - _TOKEN_FILE_MAX_AGE_S + _RENEW_MIN_AGE_S
+            if fault != self._fault:
+                log.warning("old token is kept", extra={"because": fault})
+        self._fault = fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

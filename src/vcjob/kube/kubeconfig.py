@@ -89,7 +89,7 @@ class _Entry:
         data = self.text(f"{name}-data")
         if data is not None:
             try:
-                return base64.b64decode(data, validate=False)
+                return base64.b64decode("".join(data.split()), validate=True)
             except binascii.Error as error:
                 raise CredentialsError(f"{self.at(name + '-data')} is not base64: {error}") from error
         path = self.path(name)

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from vcjob.kube.answers import read_typed
 from vcjob.kube.backoff import spread
 from vcjob.kube.clock import ServerClock, steady
 from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -203,7 +204,9 @@ class LeaseElector:
         # A leader that knows the newest version writes at once; a lost race shows as a conflict.
         if seen is None or seen.spec.holder_identity != self.identity or not seen.version:
             try:
-                self._note(msgspec.json.decode(await self._api.get(self._path, timeout_s=_CALL_TIMEOUT_S), type=_Lease))
+                self._note(
+                    read_typed(await self._api.get(self._path, timeout_s=_CALL_TIMEOUT_S), _Lease, path=self._path)
+                )
             except NotFound:
                 return await self._write(None)
             seen = self._seen
@@ -244,9 +247,9 @@ class LeaseElector:
             "spec": msgspec.to_builtins(spec),
         }
         if seen is None:
-            return msgspec.json.decode(await self._api.create(self._collection, body), type=_Lease)
+            return read_typed(await self._api.create(self._collection, body), _Lease, path=self._path)
         body["metadata"]["resourceVersion"] = seen.version
-        return msgspec.json.decode(await self._api.put(self._path, body), type=_Lease)
+        return read_typed(await self._api.put(self._path, body), _Lease, path=self._path)
 
     def _note(self, lease: _Lease) -> None:
         # Any change is a sign of life; when it was made is not read from the Lease, whose clock is another's.
@@ -276,7 +279,7 @@ class LeaseElector:
 
     async def _write_release(self) -> None:
         if self._seen is None or not self._seen.version:
-            self._note(msgspec.json.decode(await self._api.get(self._path, timeout_s=_CALL_TIMEOUT_S), type=_Lease))
+            self._note(read_typed(await self._api.get(self._path, timeout_s=_CALL_TIMEOUT_S), _Lease, path=self._path))
         seen = self._seen
         if seen is None or seen.spec.holder_identity != self.identity:
             return

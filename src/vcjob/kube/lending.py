@@ -100,7 +100,7 @@ class Patience:
                     response.close()
                     request.url = request.url.without_query_params("resourceVersion")
                     continue
-                if response.status not in _PASSING:
+                if response.status not in _PASSING and response.status // 100 != 3:
                     self.heard[path] = steady()
                     self.failing.pop(path, None)
                     return response

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from vcjob.api.names import BATCH_GROUP, BUS_GROUP, SCHEDULING_GROUP
+from vcjob.kube.answers import read_typed
 from vcjob.kube.client import ApiClient
 from vcjob.kube.errors import ApiError, NotFound, NotServed
 
@@ -54,6 +55,22 @@ class Need:
     def title(self) -> str:
         name = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
         return f"{name}.{self.group}" if self.group else name
+
+
+class _Verdict(msgspec.Struct):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct):
+    status: _Verdict
+
+
+class _Kind(msgspec.Struct):
+    name: str
+
+
+class _Kinds(msgspec.Struct):
+    resources: list[_Kind]
 
 
 def list_needs(*, groups: bool, elects: bool) -> tuple[Need, ...]:
@@ -104,10 +121,10 @@ async def find_missing_rights(
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes},
         }
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
         async with slots:
-            reviewed = await api.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
-        answer = msgspec.json.decode(reviewed)
-        if answer["status"].get("allowed"):
+            reviewed = await api.create(path, body)
+        if read_typed(reviewed, _Review, path=path).status.allowed:
             return None
         return f"{verb} {need.title}" + (f" in namespace {namespace}" if namespace else "")
 
@@ -147,8 +164,9 @@ async def find_missing_kinds(api: ApiClient, *, groups: bool) -> tuple[str, ...]
     missing = []
     for (group, version), plurals in wanted.items():
         try:
-            answer = msgspec.json.decode(await api.get(f"/apis/{group}/{version}", timeout_s=_ANSWER_S))
-            served = {resource["name"] for resource in answer.get("resources", ())}
+            path = f"/apis/{group}/{version}"
+            answer = read_typed(await api.get(path, timeout_s=_ANSWER_S), _Kinds, path=path)
+            served = {resource.name for resource in answer.resources}
         except (NotFound, NotServed):
             served = set()
         missing += [f"{plural}.{group}" for plural in plurals if plural not in served]

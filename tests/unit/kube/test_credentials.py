@@ -201,6 +201,37 @@ async def test_a_token_file_that_is_gone_for_a_while_does_no_harm(
     assert await header(found) == "Bearer old"
 
 
+@pytest.mark.parametrize("content", [b"", b" \n", b"two\nlines", "t\u00f6k\u20acn".encode(), b"\xff\xfe\x00"])
+async def test_a_token_file_that_holds_no_token_is_read_again_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(module, "steady", lambda: now)
+    found = load(write_kubeconfig(tmp_path / "config", SERVER, "tokenFile: token"))
+    file = tmp_path / "token"
+    file.write_bytes(content)
+    with pytest.raises(CredentialsError, match="the token file .* (is empty|holds no token)"):
+        await header(found)
+    seen = []
+    for now, text in ((1001.0, b"old"), (1062.0, content), (1063.5, b"new")):  # noqa: B007 -- the clock reads it
+        file.write_bytes(text)
+        seen.append(await header(found))
+    assert seen == ["Bearer old", "Bearer old", "Bearer new"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" * 3000, id="nested without end"),
+        pytest.param("clusters: 5\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: k}}]", id="no list"),
+    ],
+)
+def test_whatever_a_file_holds_is_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config").write_text(text)
+    with pytest.raises(CredentialsError):
+        load(tmp_path / "config")
+
+
 # Plugins
 
 PLUGIN = """

@@ -27,7 +27,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return slept
 
 
-@pytest.mark.parametrize("code", [403, 404, 408, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize("code", [302, 307, 403, 404, 408, 429, 500, 502, 503, 504])
 async def test_a_refusal_that_passes_is_waited_for(api: ApiClient, server: FakeServer, code: int):
     server.inject(Answer(code=code), verb="GET", times=3)
     async with api.lend_session().get(server.url + PODS) as response:
