@@ -89,7 +89,7 @@ class Reconciler:
             made = plan(snapshot)
             if made.seen is not None:
                 memory.first_seen = made.seen
-            if made.write is Write.FIRST or (made.write is Write.EARLY and not self._quiet.is_busy()):
+            if made.write is Write.FIRST or (made.write is Write.EARLY and not self._quiet.is_busy(record.namespace)):
                 if not await self._statuses.write(record, memory, made):
                     return 0.0
                 self._statuses.announce(record, memory, made.events)

@@ -1,7 +1,7 @@
 """Writing a Job's status: when it is worth a request, how it is sent, and what is told once it holds.
 
 What the status says is the plan's. Two laws: what a reader waits for (a phase, a warning, a Job that ends) is written
-at once; what only moves numbers waits until they stand still, and gives way while the API server is busy with Pods.
+at once; what only moves numbers waits until they stand still, and gives way while its namespace is busy with Pods.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class StatusWriter:
         latest some seconds after the first. While the API server is busy, all that is not news waits.
         """
         numbers = _moves_numbers_only(record.status, status)
-        busy = self._quiet.is_busy() and not news and _takes_its_course(record.status, status)
+        busy = self._quiet.is_busy(record.namespace) and not news and _takes_its_course(record.status, status)
         if Event.POD_EVICTED in record.revision.watched and _counts_more(record.status, status):
             busy = False
         new = status.write()
@@ -88,7 +88,7 @@ class StatusWriter:
             due = min(memory.unwritten_moved + _SETTLED_S, memory.unwritten_since + min(latest, _NUMBERS_CAP_S))
         if busy and due <= now:
             self._quiet.wait(record.key)
-            due = memory.unwritten_since + patience(self._quiet.waiting)
+            due = memory.unwritten_since + patience(self._quiet.waiting(record.namespace))
         return due - now if due > now else None
 
     async def keep_up(self, record: JobRecord, memory: JobMemory, made: Plan) -> bool:

@@ -7,7 +7,7 @@ answers come quickly, halves when the server says that it is too much, and stand
 """
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from types import TracebackType
 from typing import Final
 
@@ -37,6 +37,7 @@ class FairLimiter:
         self._lowest = float(lowest)
         self._highest = float(highest)
         self._in_flight = 0
+        self._load: Counter[str] = Counter()  # by namespace: in flight and waiting
         # By namespace and name, next first: who is served goes to the end of both. None is empty.
         self._lines: OrderedDict[str, OrderedDict[str, deque[asyncio.Future[None]]]] = OrderedDict()
         self._waiters = 0  # without those that were cancelled, which stay in their queues until passed over
@@ -61,6 +62,10 @@ class FairLimiter:
     def busy(self) -> bool:
         """Whether so many requests are under way or waiting that what can wait should."""
         return self._in_flight + self._waiters > _QUIET
+
+    def busy_in(self, namespace: str) -> bool:
+        """Return the same of a namespace alone, which need not wait for what others do."""
+        return self._load[namespace] > _QUIET
 
     @property
     def latency_s(self) -> float:
@@ -92,11 +97,12 @@ class FairLimiter:
 
     async def acquire(self, key: Key) -> float:
         """Wait for the turn of `key`; return the steady time at which it came."""
+        namespace, name = key
+        self._load[namespace] += 1
         if not self._lines and self._in_flight < self._limit and not self._paused_until:
             self._in_flight += 1
             return steady()
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        namespace, name = key
         self._lines.setdefault(namespace, OrderedDict()).setdefault(name, deque()).append(turn)
         self._waiters += 1
         self._serve()
@@ -108,11 +114,13 @@ class FairLimiter:
             else:  # the turn had come already: pass it on
                 self._in_flight -= 1
                 self._serve()
+            self._unload(namespace)
             raise
         return steady()
 
-    def release(self, since: float) -> None:
-        """Give back a slot that was got at `since`."""
+    def release(self, key: Key, since: float) -> None:
+        """Give back a slot that `key` got at `since`."""
+        self._unload(key[0])
         now = steady()
         took = now - since
         self._latency_s += (took - self._latency_s) * (_SMOOTHING if self._latency_s else 1.0)
@@ -125,6 +133,11 @@ class FairLimiter:
         self._in_flight -= 1
         if self._lines:
             self._serve()
+
+    def _unload(self, namespace: str) -> None:
+        self._load[namespace] -= 1
+        if not self._load[namespace]:
+            del self._load[namespace]
 
     def _serve(self) -> None:
         if self._paused_until:
@@ -185,4 +198,4 @@ class Slot:
     ) -> None:
         if isinstance(error, ApiError):
             self._limiter.report(error)
-        self._limiter.release(self._since)
+        self._limiter.release(self._key, self._since)

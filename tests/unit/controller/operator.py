@@ -96,7 +96,7 @@ class SimOperator:
         self.cluster = cluster
         self.engine = Engine(self.api, gang=gang, observer=self.log, assert_leading=lambda: None)  # type: ignore[arg-type]
         self.queue = self.engine.queue = SimQueue(cluster)  # type: ignore[assignment]
-        self.engine.quiet.is_busy = lambda: cluster.busy  # type: ignore[method-assign]
+        self.engine.quiet.is_busy = lambda namespace: cluster.busy  # type: ignore[method-assign]
         self.heard = dict.fromkeys((*_KINDS, "commands"), 0)
         self.listed = dict.fromkeys(_KINDS, 0)  # where the present watch of each kind began
         for kind in _KINDS:

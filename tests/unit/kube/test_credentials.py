@@ -210,7 +210,7 @@ async def test_a_token_file_that_holds_no_token_is_read_again_soon(
     found = load(write_kubeconfig(tmp_path / "config", SERVER, "tokenFile: token"))
     file = tmp_path / "token"
     file.write_bytes(content)
-    with pytest.raises(CredentialsError, match="the token file .* (is empty|holds no token)"):
+    with pytest.raises(CredentialsError, match=r"the token file .* (is empty|holds no token)"):
         await header(found)
     seen = []
     for now, text in ((1001.0, b"old"), (1062.0, content), (1063.5, b"new")):  # noqa: B007 -- the clock reads it

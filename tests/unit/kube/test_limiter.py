@@ -71,6 +71,20 @@ def test_a_thousand_jobs_of_one_namespace_delay_another_by_one_turn() -> None:
     simulate(story)
 
 
+def test_a_namespace_is_busy_by_what_it_does_itself() -> None:
+    async def story(loop: SimulatedLoop) -> None:
+        limiter, done = FairLimiter(start=4, highest=4), []  # type: FairLimiter, list[str]
+        crowd = [asyncio.create_task(write(limiter, f"j{i}", takes_s=1.0, done=done)) for i in range(20)]
+        await asyncio.sleep(0.5)
+        assert (limiter.busy, limiter.busy_in("ns"), limiter.busy_in("other")) == (True, True, False)
+        crowd[0].cancel()  # in flight
+        crowd[19].cancel()  # waiting
+        await asyncio.gather(*crowd, return_exceptions=True)
+        assert (len(done), limiter.busy_in("ns"), dict(limiter._load)) == (18, False, {})
+
+    simulate(story)
+
+
 def test_keys_that_wait_are_served_in_turn() -> None:
     async def story(loop: SimulatedLoop) -> None:
         limiter, done = FairLimiter(start=4, highest=4), []  # type: FairLimiter, list[str]
@@ -171,7 +185,7 @@ def test_what_a_refusal_says_of_the_load(error: ApiError, limit: int) -> None:
     async def story(loop: SimulatedLoop) -> int:
         limiter = FairLimiter()
         with pytest.raises(ApiError):
-            async with limiter.slot("job"):
+            async with limiter.slot(("ns", "job")):
                 raise error
         return limiter.limit
 
