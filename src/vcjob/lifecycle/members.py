@@ -41,6 +41,7 @@ from .volumes import claim_name
 __all__ = ("Wait", "decide_phase", "mark_key", "plan_members")
 
 _TRUST_S: Final = 60.0  # how long a plugin's object that was seen is taken to be there
+_SWEPT_S: Final = 15.0  # who deletes all that a Job has is through by then, whatever comes first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ def plan_members(snapshot: Snapshot, census: Census, verdict: Verdict) -> Plan:
     prerequisites = () if blocked else _prerequisites(snapshot, creations, startable=_startable(snapshot, waiting))
     wait = blocked or (None if admitted else _group_wait(snapshot)) or _dependency_wait(waiting)
     events = tuple(_wait_events(wait))
-    wake = hold.until if hold else None
+    wake = hold.until if hold else None if blocked else _second_look(snapshot)
     status = _with_marks(snapshot, prerequisites)
     first = snapshot.status.phase is None
     if prerequisites and (first or isinstance(prerequisites[0], PatchJob | AnnotateJob)):
@@ -191,8 +192,10 @@ def _claim_steps(snapshot: Snapshot) -> Iterator[Step]:
 
 
 def _object_steps(snapshot: Snapshot, creations: CreatePods | None) -> Iterator[Step]:
+    due = _second_look(snapshot)
+    late = due is not None and due <= snapshot.now
     for item in snapshot.revision.objects:
-        if _needs_apply(snapshot, item) or (creations and _may_be_gone(snapshot, item)):
+        if _needs_apply(snapshot, item) or ((creations or late) and _may_be_gone(snapshot, item)):
             yield ApplyObject(
                 item=item, version=snapshot.status.version, expected=mark_key(item.plugin) in snapshot.status.controlled
             )
@@ -217,9 +220,25 @@ def _may_be_gone(snapshot: Snapshot, item: PluginObject) -> bool:
 
     Asked before Pods are made, because a Pod without it would never start. Who deletes a Pod may have deleted more.
     """
-    ref, memory = item.wanted.ref, snapshot.memory
-    seen = memory.seen.get((ref.kind, ref.name), 0.0)
-    return snapshot.now - seen > _TRUST_S or memory.lost_at >= seen
+    seen, lost_at = _seen(snapshot, item), snapshot.memory.lost_at
+    return snapshot.now - seen > _TRUST_S or lost_at >= seen or snapshot.now >= lost_at + _SWEPT_S > seen
+
+
+def _second_look(snapshot: Snapshot) -> float | None:
+    """Return when to look for the objects once more after Pods have vanished; None when that has been done.
+
+    `kubectl delete pod,svc,cm --all` takes the objects when the Pods are there again.
+    """
+    lost_at, objects = snapshot.memory.lost_at, snapshot.revision.objects
+    if not lost_at or not objects:
+        return None
+    due = lost_at + _SWEPT_S
+    return due if min(_seen(snapshot, item) for item in objects) < due else None
+
+
+def _seen(snapshot: Snapshot, item: PluginObject) -> float:
+    """Return when the object was last known to be there."""
+    return snapshot.memory.seen.get((item.wanted.ref.kind, item.wanted.ref.name), 0.0)
 
 
 def _wish(snapshot: Snapshot, startable: int | None) -> GroupWish:

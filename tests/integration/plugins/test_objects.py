@@ -175,27 +175,37 @@ async def test_lost_objects_of_a_new_run_are_made_again(standing: Standing, api:
     await eventually(is_back, timeout_s=30)
 
 
-async def test_who_deletes_everything_of_a_new_job_gets_everything_anew(standing: Standing, api: Api):
-    place = standing.namespace
-    await api.create(JOBS, job("swept", task("w"), plugins=PLUGINS), place)
-    pods = await pods_when(api, "swept", place, count=1)
-    before = await uids(api, "swept", place)
-    for kind, name in (
-        (SERVICES, "swept"),
-        (CONFIG_MAPS, "swept-svc"),
-        (SECRETS, "swept-ssh"),
-        (NETWORK_POLICIES, "swept"),
-    ):
-        await api.delete(kind, name, place)
-    await api.delete(PODS, "swept-w-0", place)
+@pytest.mark.parametrize("pods_first", [True, False])
+async def test_who_deletes_everything_of_a_new_job_gets_everything_anew(standing: Standing, api: Api, pods_first: bool):
+    place, name = standing.namespace, f"swept-{str(pods_first).lower()}"
+    await api.create(JOBS, job(name, task("w"), plugins=PLUGINS), place)
+    pods = await pods_when(api, name, place, count=1)
+    before = await uids(api, name, place)
 
-    async def are_anew() -> bool:
-        now, again = await uids(api, "swept", place), await pods_of(api, "swept", place)
-        return (
-            now.keys() == before.keys()
-            and not set(now.values()) & set(before.values())
-            and again.keys() == pods.keys()
-            and again["swept-w-0"]["metadata"]["uid"] != pods["swept-w-0"]["metadata"]["uid"]
+    async def pod_is_anew() -> bool:
+        again = await pods_of(api, name, place)
+        return again.keys() == pods.keys() and all(
+            pod["metadata"]["uid"] != pods[title]["metadata"]["uid"] for title, pod in again.items()
         )
 
-    await eventually(are_anew, timeout_s=30)
+    async def delete_pod() -> None:
+        await api.delete(PODS, f"{name}-w-0", place)
+
+    if pods_first:
+        await delete_pod()
+        await eventually(pod_is_anew)
+    for kind, title in (
+        (SERVICES, name),
+        (CONFIG_MAPS, f"{name}-svc"),
+        (SECRETS, f"{name}-ssh"),
+        (NETWORK_POLICIES, name),
+    ):
+        await api.delete(kind, title, place)
+    if not pods_first:
+        await delete_pod()
+
+    async def are_anew() -> bool:
+        now = await uids(api, name, place)
+        return now.keys() == before.keys() and not set(now.values()) & set(before.values()) and await pod_is_anew()
+
+    await eventually(are_anew, timeout_s=40)

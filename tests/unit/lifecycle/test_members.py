@@ -15,7 +15,7 @@ from tests.unit.lifecycle.builders import (
 )
 
 from vcjob.api.job import Phase
-from vcjob.lifecycle.outcome import Write
+from vcjob.lifecycle.outcome import Plan, Write
 from vcjob.lifecycle.steps import (
     AnnotateJob,
     ApplyObject,
@@ -48,7 +48,7 @@ def test_a_new_job_says_pending_before_its_pods_are_made():
 @pytest.mark.parametrize(
     ("age_s", "lost_s", "looked"),
     [
-        pytest.param(59.0, 60.0, False, id="seen since"),
+        pytest.param(59.0, 80.0, False, id="seen since"),
         pytest.param(61.0, 62.0, True, id="not seen for long"),
         pytest.param(5.0, 1.0, True, id="a Pod lost since"),
     ],
@@ -60,6 +60,22 @@ def test_before_a_pod_is_replaced_objects_that_may_be_gone_are_looked_for(age_s:
     made = svc.memory(applied=applied, seen=dict.fromkeys(applied, NOW - age_s), lost_at=NOW - lost_s).plan()
     assert any(isinstance(step, ApplyObject) and step.expected for step in steps(made)) is looked
     assert created(made) == ["w-1"]
+
+
+def test_objects_are_looked_for_once_more_some_time_after_a_pod_was_lost():
+    """Who deletes everything of a Job takes its objects when its Pods are there again."""
+    svc = job().task("w", 1).plugin("svc").running().marked("svc").pod(running("w", 0))
+    applied = {(i.wanted.ref.kind, i.wanted.ref.name): i.digest_at(0) for i in svc.make().revision.objects}
+
+    def remembering(*, lost_s: float, seen_s: float) -> Plan:
+        return svc.memory(applied=applied, seen=dict.fromkeys(applied, NOW - seen_s), lost_at=NOW - lost_s).plan()
+
+    early = remembering(lost_s=5.0, seen_s=4.0)
+    assert (early.stages, early.wake) == ((), NOW + 10)
+    due = remembering(lost_s=15.0, seen_s=14.0)
+    assert {type(step) for step in steps(due)} == {ApplyObject}
+    done = remembering(lost_s=15.0, seen_s=0.0)
+    assert (done.stages, done.wake) == ((), None)
 
 
 def test_the_objects_of_plugins_come_before_the_first_pod():
