@@ -469,3 +469,56 @@ def test_a_job_that_a_write_does_not_find_is_looked_for_before_it_is_forgotten()
         assert (world.phase, len(world.cluster.all(PODS)), refusals) == ("Pending", 2, [])
 
     run(world, story)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(NotFound("not there", code=404, reason="NotFound"), id="not found"),
+        pytest.param(Invalid("not so", code=400), id="invalid"),
+        pytest.param(b"", id="an empty body"),
+        pytest.param(b'{"kind":"Status","status":"Failure"}', id="a Status that is no success"),
+        pytest.param(b"<html>", id="a page"),
+    ],
+)
+def test_a_pod_whose_deletion_is_not_as_it_was_told_is_deleted_nevertheless(answer: ApiError | bytes):
+    """What somebody between the server and us says of a deletion loses no Pod and condemns no spec."""
+
+    async def story(world: World) -> None:
+        api = world.operator.api
+        delete, answers = api.delete, [answer]
+
+        async def lie_once(*args: Any, **kwargs: Any) -> bytes:
+            if not answers:
+                return await delete(*args, **kwargs)
+            told = answers.pop()
+            if isinstance(told, ApiError):
+                raise told
+            return told
+
+        api.delete = lie_once  # type: ignore[method-assign]
+        world.end_pod(0, 1)
+        await world.catch_up(0)
+        await world.settle()
+        assert answers == []
+        assert (world.phase, [pod["metadata"]["name"] for pod in world.cluster.all(PODS)]) == ("Terminated", ["j-w-0"])
+
+    begin(two.policy("PodFailed", "TerminateJob"), story)
+
+
+def test_a_command_whose_deletion_is_said_to_find_nothing_is_carried_out_all_the_same():
+    async def story(world: World) -> None:
+        api = world.operator.api
+        delete, answers = api.delete, [NotFound("not there", code=404, reason="NotFound")]
+
+        async def lie_once(*args: Any, **kwargs: Any) -> bytes:
+            if answers:
+                raise answers.pop()
+            return await delete(*args, **kwargs)
+
+        api.delete = lie_once  # type: ignore[method-assign]
+        world.command(ACTIONS.index("AbortJob"))
+        await world.settle()
+        assert (world.phase, answers, world.cluster.all("commands")) == ("Aborted", [], [])
+
+    begin(two, story)
