@@ -111,16 +111,16 @@ def render(
         except Exception as error:  # a third-party plugin may raise anything
             raise click.ClickException(f"Job {revision.job.name}: {error}") from error
         pods = [pod for pod in preview.pods if pod_name in (None, pod.name)]
-        if not pods and pod_name:
+        if not pods and pod_name is not None:
             known = ", ".join(pod.name for pod in preview.pods[:5])
-            raise click.ClickException(f"Job {revision.job.name} has no pod {pod_name}; its pods: {known} …")
+            raise click.ClickException(f"Job {revision.job.name} has no pod '{pod_name}'; its pods: {known} …")
         for note in dict.fromkeys(note for pod in pods for note in pod.notes):
             click.echo(f"note: {note.message}", err=True)
         if show_env:
             for pod in pods:
                 _print_env(pod.manifest, [item.wanted for item in revision.objects])
         else:
-            objects = [] if pod_name else list(preview.objects)
+            objects = list(preview.objects) if pod_name is None else []
             documents = [*objects, *(pod.manifest for pod in pods)]
             click.echo(yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, width=1000), nl=False)
 
@@ -133,6 +133,8 @@ def _read_jobs(file: Any, namespace: str) -> Iterator[dict[str, Any]]:
         documents = [d for d in yaml.load_all(file, Loader=_Loader) if d is not None]
     except yaml.YAMLError as error:
         raise click.ClickException(f"{title} is no YAML: {error}") from error
+    except RecursionError as error:
+        raise click.ClickException(f"{title} is nested too deeply") from error
     jobs = [d for d in documents if isinstance(d, dict) and d.get("kind") == "Job"]
     jobs = [d for d in jobs if str(d.get("apiVersion", "")).startswith("batch.volcano.sh/")]
     if not jobs:

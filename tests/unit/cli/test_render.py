@@ -47,6 +47,7 @@ def test_env_is_a_table_with_the_values_that_a_container_sees() -> None:
     ("text", "expected"),
     [
         pytest.param("a: [", "is no YAML", id="broken YAML"),
+        pytest.param("[" * 3000, "is nested too deeply", id="nested without end"),
         pytest.param("kind: Pod", "holds no Job", id="another kind"),
         pytest.param("", "holds no Job", id="nothing"),
         pytest.param(
@@ -173,5 +174,5 @@ def test_what_is_odd_is_told_with_its_field() -> None:
 def test_an_unknown_pod_is_named_with_those_that_there_are() -> None:
     result = run(str(EXAMPLES / "pytorch.yaml"), "--pod", "nope")
     assert result.exit_code == 1
-    assert "no pod nope" in result.output
+    assert "no pod 'nope'" in result.output
     assert "pytorch-job-master-0" in result.output
