@@ -140,8 +140,9 @@ class PodWriter:
                 self._store.remove(pod.key, uid=pod.uid)
                 return
             report.deleted += 1
-            if is_gone(answer):
-                self._store.remove(pod.key, uid=pod.uid)
+            if is_gone(answer):  # the API server itself answers with the Pod
+                if not await is_there(self._api, self._slot(record), path, uid=pod.uid):
+                    self._store.remove(pod.key, uid=pod.uid)
             else:
                 self._store.put(read_answer(decode_pod, answer, path=path))
 

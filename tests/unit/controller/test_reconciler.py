@@ -478,6 +478,7 @@ def test_a_job_that_a_write_does_not_find_is_looked_for_before_it_is_forgotten()
         pytest.param(Invalid("not so", code=400), id="invalid"),
         pytest.param(b"", id="an empty body"),
         pytest.param(b'{"kind":"Status","status":"Failure"}', id="a Status that is no success"),
+        pytest.param(b'{"kind":"Status","status":"Success"}', id="a Status in its place"),
         pytest.param(b"<html>", id="a page"),
     ],
 )
