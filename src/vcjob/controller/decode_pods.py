@@ -4,8 +4,8 @@ Only the fields that decide anything are declared; the rest of a Pod is skipped 
 object.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable
+from typing import Any, Final
 
 from vcjob.api.names import (
     ANNOTATION_EVICTED_AT,
@@ -19,15 +19,13 @@ from vcjob.api.names import (
     LABEL_TASK_INDEX,
     LABEL_TASK_SPEC,
 )
-from vcjob.kube.errors import ServerError
 from vcjob.kube.protobuf import MACHINERY, DecodeError, declare, read_list, unwrap
 from vcjob.lifecycle.pod import FAILED, PENDING, RUNNING, SUCCEEDED, Exit, Pod
 
 from .decode import read_number
 
-__all__ = ("POD_MESSAGES", "decode_pod", "decode_pod_message", "decode_pods", "read_answer")
+__all__ = ("POD_MESSAGES", "decode_pod", "decode_pod_message", "decode_pods")
 
-T = TypeVar("T")
 
 POD_MESSAGES: Final = declare(
     "pod.proto",
@@ -77,14 +75,6 @@ def decode_pods(body: bytes) -> tuple[int, list[Pod]]:
     """Return the version and the slim Pods of a list. Raises DecodeError or ValueError."""
     version, messages = read_list(body)
     return version, [decode_pod_message(message) for message in messages]
-
-
-def read_answer(decode: Callable[[bytes], T], answer: bytes, *, path: str) -> T:
-    """Return what `decode` makes of an answer. Raises ServerError when that is none, such as a proxy's page."""
-    try:
-        return decode(answer)
-    except (DecodeError, ValueError) as error:
-        raise ServerError(f"the answer about {path} cannot be read: {error}", path=path) from error
 
 
 def decode_pod_message(message: bytes) -> Pod:

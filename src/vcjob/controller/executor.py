@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from vcjob.api.names import BATCH_API_VERSION, JOB_KIND, SCHEDULING_GROUP
 from vcjob.gang.base import Gang, Group
-from vcjob.kube.answers import read_object
+from vcjob.kube.answers import read_answer, read_object
 from vcjob.kube.client import ApiClient
 from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from vcjob.kube.limiter import FairLimiter
@@ -35,7 +35,6 @@ from vcjob.lifecycle.steps import (
 )
 
 from .decode import decode_group, is_gone
-from .decode_pods import read_answer
 from .jobs import JobRecord
 from .memory import JobMemory
 from .objects import ObjectWriter

@@ -12,6 +12,7 @@ import msgspec
 
 from vcjob.api.names import ANNOTATION_OUT_OF_SYNC, LABEL_JOB_NAME
 from vcjob.gang.base import Gang
+from vcjob.kube.answers import read_answer
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -22,7 +23,7 @@ from vcjob.lifecycle.render import PodRenderer
 from vcjob.lifecycle.steps import CreatePods, DeletePods
 
 from .decode import decode_uid, is_gone
-from .decode_pods import decode_pod, read_answer
+from .decode_pods import decode_pod
 from .jobs import JobRecord
 from .queue import Key
 from .refusals import Refusal, judge
@@ -201,6 +202,6 @@ async def is_there(api: ApiClient, slot: Slot, path: str, *, uid: str) -> bool:
     """Return whether the object at `path` is still that very one. Raises ApiError."""
     try:
         async with slot:
-            return decode_uid(await api.get(path)) == uid
+            return read_answer(decode_uid, await api.get(path), path=path) == uid
     except NotFound:
         return False

@@ -17,7 +17,7 @@ import msgspec
 from vcjob.api.base import DNS_NAME
 from vcjob.api.names import BATCH_API_VERSION, BATCH_GROUP, LABEL_JOB_NAME, SCHEDULING_GROUP
 from vcjob.gang.base import Gang, Group
-from vcjob.kube.answers import read_listing, read_object
+from vcjob.kube.answers import read_answer, read_listing, read_object
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
@@ -29,7 +29,7 @@ from vcjob.kube.store import Store, T
 from vcjob.lifecycle.pod import FAILED, Pod
 
 from .decode import decode_group_event, read_number
-from .decode_pods import decode_pod_message, decode_pods, read_answer
+from .decode_pods import decode_pod_message, decode_pods
 from .jobs import JobRecord, make_record
 from .queue import Key
 from .reports import Sink

@@ -3,33 +3,37 @@
 Pure. A proxy may answer with a page of its own, with nothing, or with half of it.
 """
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
 
 from vcjob.kube.errors import ServerError
+from vcjob.kube.protobuf import DecodeError
 
-__all__ = ("read_json", "read_listing", "read_object", "read_typed")
+__all__ = ("read_answer", "read_listing", "read_object", "read_typed")
 
 T = TypeVar("T")
 
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
-def read_typed(answer: bytes, type_: type[T], *, path: str) -> T:
-    """Return the answer as a `type_`. Raises ServerError when it is none; `path` is for the message."""
+
+def read_answer(decode: Callable[[bytes], T], answer: bytes, *, path: str) -> T:
+    """Return what `decode` makes of an answer. Raises ServerError when that is none; `path` is for the message."""
     try:
-        return msgspec.json.decode(answer, type=type_)
-    except msgspec.DecodeError as error:
+        return decode(answer)
+    except (DecodeError, ValueError) as error:  # msgspec's own errors are ValueErrors
         raise ServerError(f"the answer about {path} cannot be read: {error}", path=path) from error
 
 
-def read_json(answer: bytes, *, path: str) -> dict[str, Any]:
-    """Return a JSON object. Raises ServerError when it is none."""
-    return read_typed(answer, dict[str, Any], path=path)
+def read_typed(answer: bytes, type_: type[T], *, path: str) -> T:
+    """Return a JSON answer as a `type_`. Raises ServerError when it is none."""
+    return read_answer(msgspec.json.Decoder(type_).decode, answer, path=path)
 
 
 def read_object(answer: bytes, *, path: str) -> dict[str, Any]:
     """Return an API object with its metadata. Raises ServerError when it is none."""
-    found = read_json(answer, path=path)
+    found = read_answer(_decode_object, answer, path=path)
     meta = found.get("metadata")
     if not isinstance(meta, dict) or not all(meta.get(field) for field in ("name", "uid", "resourceVersion")):
         raise ServerError(f"the answer about {path} is no object", path=path)
@@ -38,7 +42,7 @@ def read_object(answer: bytes, *, path: str) -> dict[str, Any]:
 
 def read_listing(answer: bytes, *, path: str) -> dict[str, Any]:
     """Return an API list with its metadata. Raises ServerError when it is none."""
-    found = read_json(answer, path=path)
+    found = read_answer(_decode_object, answer, path=path)
     meta, items = found.get("metadata"), found.get("items")
     if not isinstance(meta, dict) or not meta.get("resourceVersion") or not isinstance(items, list):
         raise ServerError(f"the answer about {path} is no list", path=path)

@@ -22,6 +22,7 @@ __all__ = (
     "find_absent_namespaces",
     "find_missing_kinds",
     "find_missing_rights",
+    "find_served",
     "list_needs",
     "wait_for_kinds",
 )
@@ -163,14 +164,19 @@ async def find_missing_kinds(api: ApiClient, *, groups: bool) -> tuple[str, ...]
         wanted[(SCHEDULING_GROUP, "v1beta1")] = ["podgroups", "queues"]
     missing = []
     for (group, version), plurals in wanted.items():
-        try:
-            path = f"/apis/{group}/{version}"
-            answer = read_typed(await api.get(path, timeout_s=_ANSWER_S), _Kinds, path=path)
-            served = {resource.name for resource in answer.resources}
-        except (NotFound, NotServed):
-            served = set()
+        served = await find_served(api, group, version)
         missing += [f"{plural}.{group}" for plural in plurals if plural not in served]
     return tuple(missing)
+
+
+async def find_served(api: ApiClient, group: str, version: str) -> frozenset[str]:
+    """Return the plurals of the kinds that the API server serves of a group. Raises ApiError."""
+    path = f"/apis/{group}/{version}"
+    try:
+        answer = read_typed(await api.get(path, timeout_s=_ANSWER_S), _Kinds, path=path)
+    except (NotFound, NotServed):
+        return frozenset()
+    return frozenset(resource.name for resource in answer.resources)
 
 
 async def wait_for_kinds(api: ApiClient, *, groups: bool, tell: "list[str]") -> None:

@@ -14,16 +14,16 @@ from datetime import UTC, datetime
 from typing import Final
 
 import kopf
-import msgspec
 import uvloop
 
 from vcjob import __version__
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.credentials import Credentials, load_credentials
-from vcjob.kube.errors import ApiError, NotFound, NotServed
+from vcjob.kube.errors import ApiError
 from vcjob.operator.health import CannotListen, Check, HealthServer
 from vcjob.operator.logs import set_up_logging
+from vcjob.operator.preflight import find_served
 from vcjob.operator.settings import BindAddress
 
 from .certificates import LIFETIMES, advance, service_names
@@ -231,10 +231,7 @@ async def find_missing_kinds(api: ApiClient, *, routes: tuple[Route, ...]) -> st
     missing = []
     for group, version in dict.fromkeys((route.group, route.version) for route in routes):
         try:
-            answer = msgspec.json.decode(await api.get(f"/apis/{group}/{version}"))
-            served = {resource["name"] for resource in answer.get("resources", ())}
-        except (NotFound, NotServed):
-            served = set()
+            served = await find_served(api, group, version)
         except ApiError as error:
             return f"waiting for the API server: {error.message}"
         plurals = {route.plural for route in routes if (route.group, route.version) == (group, version)}
