@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from vcjob.api.quantity import InvalidQuantity, Quantity, parse_quantity
 
-from .names import is_dns_label
+from .names import A_LABEL, is_dns_label
 from .problem import Problem
 from .raw import entries, integer, mapping, text
 
@@ -33,8 +33,7 @@ def check_container(
     if not name:
         yield Problem(field=f"{field}.name", value=None, message="Required value")
     elif not is_dns_label(name):
-        message = "a container's name must be a DNS label: at most 63 lower-case letters, digits and dashes"
-        yield Problem(field=f"{field}.name", value=name, message=message)
+        yield Problem(field=f"{field}.name", value=name, message=f"a container's name must be {A_LABEL}")
     image = text(container, "image")
     if not image:
         yield Problem(field=f"{field}.image", value=None, message="Required value")

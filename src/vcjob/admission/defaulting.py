@@ -7,6 +7,7 @@ that no webhook has seen behaves the same. Only creation is defaulted: later, `m
 from collections.abc import Mapping
 from typing import Any, Final
 
+from vcjob.api.base import INT32_MAX
 from vcjob.api.job import DEFAULT_MAX_RETRY
 from vcjob.api.names import DEFAULT_QUEUE, DEFAULT_SCHEDULER
 from vcjob.plugins.registry import find_plugin
@@ -17,7 +18,6 @@ __all__ = ("default_job", "default_patch", "effective_job")
 
 Raw = dict[str, Any]
 
-COUNT_MAX: Final = 2**31 - 1
 HOST_NETWORK_DNS: Final = "ClusterFirstWithHostNet"  # without it, Pods on the host's network find no Service
 FIELD_ORDER: Final = ("queue", "schedulerName", "maxRetry", "tasks", "minAvailable", "plugins")
 
@@ -80,7 +80,7 @@ def _filled(raw: Raw, *, scheduler: str) -> Raw:
         filled["tasks"] = filled_tasks
     total = sum(integer(task, "minAvailable") or 0 for task in filled_tasks)
     if total and _is_unset(spec, "minAvailable"):
-        filled["minAvailable"] = min(total, COUNT_MAX)
+        filled["minAvailable"] = min(total, INT32_MAX)
     plugins = mapping(spec, "plugins")
     if required := _required(plugins):
         filled["plugins"] = {**plugins, **required}
@@ -107,7 +107,7 @@ def _least_members(task: Raw) -> int:
     partition = mapping(task, "partitionPolicy")
     least = integer(partition, "minPartitions") or 0
     members = least * (integer(partition, "partitionSize") or 0) if least > 0 else integer(task, "replicas") or 0
-    return min(max(members, 0), COUNT_MAX)  # what is out of range is refused where the user wrote it, not here as well
+    return min(max(members, 0), INT32_MAX)  # what is out of range is refused where the user wrote it, not here as well
 
 
 def _required(plugins: Mapping[str, Any]) -> dict[str, list[str]]:

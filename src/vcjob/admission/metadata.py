@@ -6,7 +6,7 @@ The form of a Job's own name is in `names`, because it must also be the value of
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from .names import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
+from .names import A_LABEL, A_SUBDOMAIN, is_dns_label, is_dns_subdomain, is_label_key, is_label_value
 from .problem import Problem
 from .raw import entries, items, mapping, text
 
@@ -21,11 +21,9 @@ def check_metadata(metadata: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what is wrong with an object's metadata, apart from its name."""
     namespace, prefix = text(metadata, "namespace"), text(metadata, "generateName")
     if namespace and not is_dns_label(namespace):
-        message = "a namespace must be a DNS label: at most 63 lower-case letters, digits and dashes"
-        yield Problem(field="metadata.namespace", value=namespace, message=message)
+        yield Problem(field="metadata.namespace", value=namespace, message=f"a namespace must be {A_LABEL}")
     if prefix and not is_dns_subdomain(f"{prefix}x"):
-        message = "must begin a DNS subdomain: lower-case letters, digits, dashes and dots"
-        yield Problem(field="metadata.generateName", value=prefix, message=message)
+        yield Problem(field="metadata.generateName", value=prefix, message=f"must begin {A_SUBDOMAIN}")
     yield from check_keys(metadata, field="metadata")
     for index, finalizer in enumerate(items(metadata, "finalizers")):
         if not isinstance(finalizer, str) or not is_label_key(finalizer):

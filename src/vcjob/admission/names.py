@@ -13,6 +13,8 @@ from vcjob.api.job import Job, Task
 from .problem import Problem, refused
 
 __all__ = (
+    "A_LABEL",
+    "A_SUBDOMAIN",
     "LABEL_MAX",
     "SUBDOMAIN_MAX",
     "check_job_name",
@@ -26,6 +28,8 @@ __all__ = (
 
 LABEL_MAX: Final = 63  # characters
 SUBDOMAIN_MAX: Final = 253  # characters
+A_LABEL: Final = "a DNS label: at most 63 lower-case letters, digits and dashes"
+A_SUBDOMAIN: Final = "a DNS subdomain: lower-case letters, digits, dashes and dots"
 
 DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 DNS_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)

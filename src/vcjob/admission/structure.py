@@ -8,13 +8,14 @@ import re
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Final
 
+from vcjob.api.base import INT32_MAX, INT64_MAX
 from vcjob.api.schema import Schema
 
 from .problem import Problem
 
 __all__ = ("check_structure",)
 
-RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+RANGES: Final = {"int32": (-INT32_MAX - 1, INT32_MAX), "int64": (-INT64_MAX - 1, INT64_MAX)}
 
 
 def check_structure(value: object, *, schema: Schema, field: str = "") -> Iterator[Problem]:

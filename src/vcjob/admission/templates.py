@@ -12,7 +12,7 @@ from vcjob.api.quantity import InvalidQuantity, parse_quantity
 
 from .containers import check_container
 from .metadata import check_keys
-from .names import is_dns_label, is_dns_subdomain
+from .names import A_LABEL, A_SUBDOMAIN, is_dns_label, is_dns_subdomain
 from .problem import Problem, refused
 from .raw import entries, integer, items, mapping, text
 
@@ -20,8 +20,8 @@ __all__ = ("check_template",)
 
 RESTART_POLICIES: Final = ("", "Always", "OnFailure", "Never")
 DNS_POLICIES: Final = ("", "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-LABEL: Final = "must be a DNS label: at most 63 lower-case letters, digits and dashes"
-SUBDOMAIN: Final = "must be a DNS subdomain: lower-case letters, digits, dashes and dots"
+LABEL: Final = f"must be {A_LABEL}"
+SUBDOMAIN: Final = f"must be {A_SUBDOMAIN}"
 
 
 def check_template(task: Task, *, index: int) -> Iterator[Problem]:

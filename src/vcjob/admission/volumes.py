@@ -10,7 +10,7 @@ from typing import Any, Final
 from vcjob.api.job import Job, Volume
 from vcjob.api.quantity import InvalidQuantity, parse_quantity
 
-from .names import is_dns_subdomain
+from .names import A_SUBDOMAIN, is_dns_subdomain
 from .problem import Problem, refused
 from .raw import entries, items, mapping, text
 
@@ -38,7 +38,7 @@ def check_claims(volumes: Sequence[Volume]) -> Iterator[Problem]:
             yield Problem(field=field, value=None, message=message)
             return
         if volume.volume_claim_name and not is_dns_subdomain(volume.volume_claim_name):
-            message = "a claim's name must be a DNS subdomain: lower-case letters, digits, dashes and dots"
+            message = f"a claim's name must be {A_SUBDOMAIN}"
             yield Problem(field=f"{field}.volumeClaimName", value=volume.volume_claim_name, message=message)
             return
 
@@ -87,8 +87,7 @@ def _claim_problems(claim: Mapping[str, Any], *, field: str) -> Iterator[Problem
         message = f"Unsupported value: it must be one of {', '.join(VOLUME_MODES)}"
         yield refused(f"{field}.volumeMode", str(mode), message=message)
     if (name := text(claim, "storageClassName")) and not is_dns_subdomain(name):
-        message = "must be a DNS subdomain: lower-case letters, digits, dashes and dots"
-        yield refused(f"{field}.storageClassName", name, message=message)
+        yield refused(f"{field}.storageClassName", name, message=f"must be {A_SUBDOMAIN}")
     yield from _storage_problems(mapping(claim, "resources", "requests"), field=f"{field}.resources.requests")
 
 

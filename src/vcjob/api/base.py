@@ -9,12 +9,26 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-__all__ = ("DNS_LABEL", "DNS_NAME", "Count", "Int32", "InvalidObject", "Model", "ObjectMeta", "null_as", "parse")
+__all__ = (
+    "DNS_LABEL",
+    "DNS_NAME",
+    "INT32_MAX",
+    "INT64_MAX",
+    "Count",
+    "Int32",
+    "InvalidObject",
+    "Model",
+    "ObjectMeta",
+    "null_as",
+    "parse",
+)
 
 M = TypeVar("M", bound="Model")
 
 DNS_NAME: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 DNS_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+INT32_MAX: Final = 2**31 - 1
+INT64_MAX: Final = 2**63 - 1
 
 
 def null_as(default: Any) -> BeforeValidator:

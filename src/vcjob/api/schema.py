@@ -8,7 +8,7 @@ the schema (a zero value of a required field, which OpenAPI prints too, would le
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from .base import Model
+from .base import INT32_MAX, Model
 from .resources import QUANTITY_SCHEMA
 
 __all__ = ("Schema", "core_schema", "model_schema", "needed_schemas")
@@ -19,7 +19,6 @@ REF: Final = "#/components/schemas/"
 QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-INT32_MAX: Final = 2**31 - 1
 
 CORE_KEYWORDS: Final[tuple[str, ...]] = (
     "type",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
+from .base import INT64_MAX
 from .schema import Schema
 
 __all__ = ("Decoded", "decode_strictly")
@@ -31,7 +32,6 @@ METADATA_FIELDS: Final = (
     "selfLink",
     "uid",
 )
-INT64_MAX: Final = 2**63 - 1
 TEXTS: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
 METADATA: Final[Schema] = {
     "type": "object",

@@ -10,8 +10,6 @@ from .options import (
     LABEL,
     bind_address,
     host_names,
-    is_label,
-    is_service_name,
     object_name,
     option,
     scheduler_name,
@@ -125,6 +123,7 @@ def webhook(context: click.Context, /, **given: Any) -> None:
 
 def _certificates(given: dict[str, Any]) -> Any:
     """Take the options about certificates out of `given`. Raises UsageError."""
+    from vcjob.admission.names import is_dns_label
     from vcjob.webhook.certificates import make_lifetimes
     from vcjob.webhook.settings import CertificateFolder, LocalCertificate, ManagedCertificate
 
@@ -143,7 +142,7 @@ def _certificates(given: dict[str, Any]) -> Any:
     name, dot, namespace = (service or "").partition(".")
     if not (name and dot and namespace):
         raise click.UsageError("--manage-certs needs --webhook-service NAME.NAMESPACE")
-    if not is_service_name(name) or not is_label(namespace):
+    if not (is_dns_label(name) and name[0].isalpha() and is_dns_label(namespace)):
         words = f"the name of a Service, beginning with a letter, and its namespace, each {LABEL}"
         raise click.UsageError(f"--webhook-service: {service!r} is not {words}")
     if leaf > authority / 3:
