@@ -12,14 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from vcjob.kube.store import Key
+
 __all__ = ("Key", "QueueStats", "WorkQueue")
 
 _PARALLEL: Final = 256  # keys that are worked on side by side; most of the time they wait for the API server
 _SPARE: Final = 256  # more of them ...
 _SHARE: Final = 8  # ... for namespaces of which no more than so many are
-
-Key = tuple[str, str]
-"""Namespace and name."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,8 +38,7 @@ class WorkQueue:
         """`on_taken` is told how many seconds a key was ready before it was taken."""
         self.stats = QueueStats()
         self._on_taken = on_taken
-        self._ready: dict[str, deque[Key]] = {}  # by namespace; none is empty
-        self._turns: OrderedDict[str, None] = OrderedDict()  # namespaces of ready keys, next first
+        self._ready: OrderedDict[str, deque[Key]] = OrderedDict()  # by namespace, next first; none is empty
         self._since: dict[Key, float] = {}  # ready keys -> when they became so
         self._working: dict[Key, bool] = {}  # -> whether it was added again meanwhile
         self._working_in: Counter[str] = Counter()  # by namespace
@@ -88,7 +86,6 @@ class WorkQueue:
                 key = keys.popleft()
                 if not keys:
                     del self._ready[namespace]
-                    del self._turns[namespace]
                 self._working[key] = False
                 self._working_in[namespace] += 1
                 waited = now - self._since.pop(key)
@@ -109,11 +106,11 @@ class WorkQueue:
         """Return whose turn it is, and put it at the end; None when nothing is ready, or there is no room for it."""
         found: str | None = None
         if len(self._working) < _PARALLEL:
-            found = next(iter(self._turns), None)
+            found = next(iter(self._ready), None)
         elif len(self._working) < _PARALLEL + _SPARE:
-            found = next((name for name in self._turns if self._working_in[name] < _SHARE), None)
+            found = next((name for name in self._ready if self._working_in[name] < _SHARE), None)
         if found is not None:
-            self._turns.move_to_end(found)
+            self._ready.move_to_end(found)
         return found
 
     def done(self, key: Key, *, spacing_s: float = 0.0) -> None:
@@ -160,9 +157,5 @@ class WorkQueue:
         if key in self._since:
             return
         self._since[key] = now
-        keys = self._ready.get(key[0])
-        if keys is None:
-            keys = self._ready[key[0]] = deque()
-            self._turns[key[0]] = None
-        keys.append(key)
+        self._ready.setdefault(key[0], deque()).append(key)
         self._wake.set()

@@ -201,7 +201,7 @@ class _TokenFile:
         self._path = path
         self._token: str | None = None
         self._read_at = 0.0
-        self._fault = ""
+        self._fault = ""  # what was logged last
 
     async def token(self) -> str | None:
         now = steady()
@@ -213,22 +213,28 @@ class _TokenFile:
         self._read(steady())
 
     def _read(self, now: float) -> None:
+        try:
+            self._token, self._read_at, self._fault = self._load(), now, ""
+        except CredentialsError as error:
+            if self._token is None:
+                raise
+            # It is being replaced, or the mount is slow: the old one may still be good.
+            self._read_at = now - _TOKEN_FILE_MAX_AGE_S + _RENEW_MIN_AGE_S
+            if str(error) != self._fault:
+                self._fault = str(error)
+                log.warning("old token is kept", extra={"because": self._fault})
+
+    def _load(self) -> str:
         # A projected token is a few KB on tmpfs: reading it in the loop costs less than a thread.
         try:
-            token, fault = self._path.read_text(errors="replace").strip(), ""
+            token = self._path.read_text(errors="replace").strip()
         except OSError as error:
-            token, fault = "", f"cannot read the token file {self._path}: {error.strerror}"
-        if not fault and not _TOKEN.fullmatch(token):
-            fault = f"the token file {self._path} holds no token" if token else f"the token file {self._path} is empty"
-        if not fault:
-            self._token, self._read_at = token, now
-        elif self._token is None:
-            raise CredentialsError(fault)
-        else:  # it is being replaced, or the mount is slow: the old one may still be good
-            self._read_at = now - _TOKEN_FILE_MAX_AGE_S + _RENEW_MIN_AGE_S
-            if fault != self._fault:
-                log.warning("old token is kept", extra={"because": fault})
-        self._fault = fault
+            raise CredentialsError(f"cannot read the token file {self._path}: {error.strerror}") from error
+        if not token:
+            raise CredentialsError(f"the token file {self._path} is empty")
+        if _TOKEN.fullmatch(token) is None:
+            raise CredentialsError(f"the token file {self._path} holds no token")
+        return token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,7 @@ from vcjob.kube.backoff import patience
 
 __all__ = ("EventQueue",)
 
-_WARNINGS_MAX: Final = 4096
-_OTHERS_MAX: Final = 4096
+_LINE_MAX: Final = 4096  # Warnings, and others
 _GIVE_WAY_MAX: Final = 2048  # with more of them waiting, they no longer give way
 _LOOK_AGAIN_S: Final = 0.2
 
@@ -37,8 +36,8 @@ class EventQueue(Generic[T]):
 
     def put(self, item: T, *, due: float, is_warning: bool) -> bool:
         """Queue an item that is told from the steady time `due` on; False when there is no room for it."""
-        line, most = (self._warnings, _WARNINGS_MAX) if is_warning else (self._others, _OTHERS_MAX)
-        if len(line) >= most:
+        line = self._warnings if is_warning else self._others
+        if len(line) >= _LINE_MAX:
             return False
         heapq.heappush(line, (due, next(self._order), item))
         return True

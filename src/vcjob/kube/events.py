@@ -117,11 +117,6 @@ class _Allowance:
 class EventRecorder:
     """Collects what is to be told; `run()` tells it."""
 
-    @property
-    def waiting(self) -> int:
-        """How many Events wait to be sent."""
-        return len(self._queue)
-
     def __init__(
         self,
         api: EventApi,
@@ -147,10 +142,14 @@ class EventRecorder:
         self._allowances: OrderedDict[tuple[str, ...], _Allowance] = OrderedDict()
         self._queue = EventQueue[_Series](is_busy=is_busy, now=now)
         self._wake = asyncio.Event()
-        self._stopping = False
         self._ending = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
         self._refused = ""  # the last refusal that was logged
+
+    @property
+    def waiting(self) -> int:
+        """How many Events wait to be sent."""
+        return len(self._queue)
 
     # Recording
 
@@ -240,10 +239,10 @@ class EventRecorder:
     async def _work(self) -> None:
         while True:
             self._wake.clear()
-            series = self._queue.take(all_are_due=self._stopping)
+            series = self._queue.take(all_are_due=self._ending.is_set())
             if series is not None:
                 await self._tell(series)
-            elif self._stopping:
+            elif self._ending.is_set():
                 return
             else:
                 try:
@@ -254,7 +253,6 @@ class EventRecorder:
 
     async def stop(self, *, deadline_s: float) -> None:
         """Send what is still waiting, for at most `deadline_s` seconds, and end `run`."""
-        self._stopping = True
         self._ending.set()
         self._wake.set()
         if self._worker is None:
@@ -270,7 +268,7 @@ class EventRecorder:
         """Send a series that was taken out of the queue; what comes meanwhile is told later."""
         now = self._now()
         subject = (series.ref.namespace, series.ref.kind, series.ref.name, series.ref.uid)
-        if series.created and series.attempts == 0 and not self._stopping and not self._allow(subject, now):
+        if series.created and series.attempts == 0 and not self._ending.is_set() and not self._allow(subject, now):
             self._enqueue(series, now + _REFILL_S)  # late is enough for a count
             return
         if not self._may_write():
@@ -334,7 +332,7 @@ class EventRecorder:
 
     def _retry(self, series: _Series, error: ApiError, now: float, *, asked_s: float | None = None) -> None:
         series.attempts += 1
-        if series.attempts >= _ATTEMPTS_MAX or self._stopping:
+        if series.attempts >= _ATTEMPTS_MAX or self._ending.is_set():
             self._drop(series, error)
             return
         delay = max(retry_delay(series.attempts, chance=random.random(), base_s=1.0), asked_s or 0.0)

@@ -13,11 +13,9 @@ from typing import Final
 
 from vcjob.kube.clock import steady
 from vcjob.kube.errors import ApiError, ServerError, Throttled, Transient, Unreachable
+from vcjob.kube.store import Key
 
-__all__ = ("FairLimiter", "Key", "Slot")
-
-Key = tuple[str, str]
-"""Namespace and name of whom a request is for."""
+__all__ = ("FairLimiter", "Slot")
 
 _START: Final = 32
 _MIN: Final = 4
@@ -78,7 +76,7 @@ class FairLimiter:
         return max(0.0, self._paused_until - steady())
 
     def slot(self, key: Key) -> "Slot":
-        """Return a slot for one request of `key`: `async with limiter.slot(key): ...`"""
+        """Return a slot for one request on behalf of the object `key`: `async with limiter.slot(key): ...`"""
         return Slot(self, key)
 
     def report(self, error: ApiError) -> None:
