@@ -67,12 +67,10 @@ class StatusWriter:
         """Return for how many seconds a write can wait; None when it cannot.
 
         Numbers move in bursts (a gang starts, a gang ends), so they are written when they have settled, and at the
-        latest some seconds after the first. While the API server is busy, all that is not news waits.
+        latest some seconds after the first. While its namespace is busy, all that is not news waits.
         """
         numbers = _moves_numbers_only(record.status, status)
-        busy = self._quiet.is_busy(record.namespace) and not news and _takes_its_course(record.status, status)
-        if Event.POD_EVICTED in record.revision.watched and _counts_more(record.status, status):
-            busy = False
+        busy = self._quiet.is_busy(record.namespace) and not news and _can_give_way(record, status)
         new = status.write()
         if not (numbers or busy) or new == record.raw_status:
             memory.unwritten = None
@@ -171,6 +169,13 @@ class StatusWriter:
             if note not in memory.told:
                 self._observer.event(record, note)
         memory.told = frozenset(note for note in events if note.standing)
+
+
+def _can_give_way(record: JobRecord, new: Status) -> bool:
+    """Return whether the new status tells of nothing but what was to be expected, and nobody depends on it."""
+    if Event.POD_EVICTED in record.revision.watched and _counts_more(record.status, new):
+        return False
+    return _takes_its_course(record.status, new)
 
 
 def _takes_its_course(old: Status, new: Status) -> bool:

@@ -16,7 +16,7 @@ from .census import Census, Member, after_kill
 from .counters import Counters
 from .dependencies import count_ready, find_unready
 from .ending import Ending, decide_ending
-from .outcome import EventNote, Plan, Write, with_counters
+from .outcome import EventNote, Plan, Write, earliest, with_counters
 from .pod import FAILED, PENDING, Pod
 from .policies import Verdict
 from .revision import PluginObject
@@ -70,7 +70,8 @@ def plan_members(snapshot: Snapshot, census: Census, verdict: Verdict) -> Plan:
     prerequisites = () if blocked else _prerequisites(snapshot, creations, startable=_startable(snapshot, waiting))
     wait = blocked or (None if admitted else _group_wait(snapshot)) or _dependency_wait(waiting)
     events = tuple(_wait_events(wait))
-    wake = hold.until if hold else None if blocked else _second_look(snapshot)
+    second_looks = () if blocked else (_second_look(snapshot, item) for item in snapshot.revision.objects)
+    wake = earliest(hold.until if hold else None, *second_looks)
     status = _with_marks(snapshot, prerequisites)
     first = snapshot.status.phase is None
     if prerequisites and (first or isinstance(prerequisites[0], PatchJob | AnnotateJob)):
@@ -192,10 +193,10 @@ def _claim_steps(snapshot: Snapshot) -> Iterator[Step]:
 
 
 def _object_steps(snapshot: Snapshot, creations: CreatePods | None) -> Iterator[Step]:
-    due = _second_look(snapshot)
-    late = due is not None and due <= snapshot.now
     for item in snapshot.revision.objects:
-        if _needs_apply(snapshot, item) or ((creations or late) and _may_be_gone(snapshot, item)):
+        due = _second_look(snapshot, item)
+        late = due is not None and due <= snapshot.now
+        if late or _needs_apply(snapshot, item) or (creations and _may_be_gone(snapshot, item)):
             yield ApplyObject(
                 item=item, version=snapshot.status.version, expected=mark_key(item.plugin) in snapshot.status.controlled
             )
@@ -220,20 +221,17 @@ def _may_be_gone(snapshot: Snapshot, item: PluginObject) -> bool:
 
     Asked before Pods are made, because a Pod without it would never start. Who deletes a Pod may have deleted more.
     """
-    seen, lost_at = _seen(snapshot, item), snapshot.memory.lost_at
-    return snapshot.now - seen > _TRUST_S or lost_at >= seen or snapshot.now >= lost_at + _SWEPT_S > seen
+    seen = _seen(snapshot, item)
+    return snapshot.now - seen > _TRUST_S or snapshot.memory.lost_at >= seen
 
 
-def _second_look(snapshot: Snapshot) -> float | None:
-    """Return when to look for the objects once more after Pods have vanished; None when that has been done.
+def _second_look(snapshot: Snapshot, item: PluginObject) -> float | None:
+    """Return when to look for the object once more after Pods have vanished; None when that has been done.
 
     `kubectl delete pod,svc,cm --all` takes the objects when the Pods are there again.
     """
-    lost_at, objects = snapshot.memory.lost_at, snapshot.revision.objects
-    if not lost_at or not objects:
-        return None
-    due = lost_at + _SWEPT_S
-    return due if min(_seen(snapshot, item) for item in objects) < due else None
+    due = snapshot.memory.lost_at + _SWEPT_S
+    return due if snapshot.memory.lost_at and _seen(snapshot, item) < due else None
 
 
 def _seen(snapshot: Snapshot, item: PluginObject) -> float:
