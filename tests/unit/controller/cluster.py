@@ -158,7 +158,8 @@ class SimApi:
         self.writes = 0
         self.dies_after: int | None = None  # writes
         self.answers_lost: set[int] = set()  # numbers of writes that take effect without an answer
-        self.refuse: Callable[[str, Key], ApiError | None] = lambda verb, key: None
+        # What is said in place of the write; an answer instead of an error is a lie.
+        self.refuse: Callable[[str, Key], ApiError | bytes | None] = lambda verb, key: None
         self._cluster = cluster
 
     async def get(
@@ -247,8 +248,10 @@ class SimApi:
 
     def _write(self, verb: str, key: Key, act: Callable[[], Raw | None], *, accept: str | None = None) -> bytes:
         self._must_live()
-        if (refusal := self.refuse(verb, key)) is not None:
-            raise refusal
+        if isinstance(said := self.refuse(verb, key), ApiError):
+            raise said
+        if said is not None:
+            return said
         self.writes += 1
         old = copy.deepcopy(self._cluster.objects.get(key))
         new = act()

@@ -44,11 +44,19 @@ def told(world: World, reason: str) -> list[str]:
     return [note.message for note in world.operator.log.events if note.reason == reason]
 
 
+Saying = ApiError | bytes
+
+
 def refusing(verb: str, plural: str, error: ApiError) -> Callable[[str, Key], ApiError | None]:
     return lambda asked, key: error if (asked, key[0]) == (verb, plural) else None
 
 
+def saying_once(verb: str, plural: str, sayings: list[Saying]) -> Callable[[str, Key], ApiError | bytes | None]:
+    return lambda asked, key: sayings.pop() if sayings and (asked, key[0]) == (verb, plural) else None
+
+
 two = build().task("w", 2)
+NOT_FOUND = NotFound("not there", code=404, reason="NotFound")
 
 
 def test_a_command_is_carried_out_although_the_first_status_write_fails():
@@ -456,15 +464,8 @@ def test_a_job_that_a_write_does_not_find_is_looked_for_before_it_is_forgotten()
     world = world_with(two)
 
     async def story(world: World) -> None:
-        api = world.operator.api
-        put, refusals = api.put, [NotFound("not there", code=404, reason="NotFound")]
-
-        async def deny_once(*args: Any, **kwargs: Any) -> bytes:
-            if refusals:
-                raise refusals.pop()
-            return await put(*args, **kwargs)
-
-        api.put = deny_once  # type: ignore[method-assign]
+        refusals: list[Saying] = [NOT_FOUND]
+        world.operator.api.refuse = saying_once("status", JOBS, refusals)
         await world.settle()
         assert (world.phase, len(world.cluster.all(PODS)), refusals) == ("Pending", 2, [])
 
@@ -474,7 +475,7 @@ def test_a_job_that_a_write_does_not_find_is_looked_for_before_it_is_forgotten()
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param(NotFound("not there", code=404, reason="NotFound"), id="not found"),
+        pytest.param(NOT_FOUND, id="not found"),
         pytest.param(Invalid("not so", code=400), id="invalid"),
         pytest.param(b"", id="an empty body"),
         pytest.param(b'{"kind":"Status","status":"Failure"}', id="a Status that is no success"),
@@ -482,22 +483,12 @@ def test_a_job_that_a_write_does_not_find_is_looked_for_before_it_is_forgotten()
         pytest.param(b"<html>", id="a page"),
     ],
 )
-def test_a_pod_whose_deletion_is_not_as_it_was_told_is_deleted_nevertheless(answer: ApiError | bytes):
+def test_a_pod_whose_deletion_is_not_as_it_was_told_is_deleted_nevertheless(answer: Saying):
     """What somebody between the server and us says of a deletion loses no Pod and condemns no spec."""
 
     async def story(world: World) -> None:
-        api = world.operator.api
-        delete, answers = api.delete, [answer]
-
-        async def lie_once(*args: Any, **kwargs: Any) -> bytes:
-            if not answers:
-                return await delete(*args, **kwargs)
-            told = answers.pop()
-            if isinstance(told, ApiError):
-                raise told
-            return told
-
-        api.delete = lie_once  # type: ignore[method-assign]
+        answers = [answer]
+        world.operator.api.refuse = saying_once("delete", PODS, answers)
         world.end_pod(0, 1)
         await world.catch_up(0)
         await world.settle()
@@ -509,15 +500,8 @@ def test_a_pod_whose_deletion_is_not_as_it_was_told_is_deleted_nevertheless(answ
 
 def test_a_command_whose_deletion_is_said_to_find_nothing_is_carried_out_all_the_same():
     async def story(world: World) -> None:
-        api = world.operator.api
-        delete, answers = api.delete, [NotFound("not there", code=404, reason="NotFound")]
-
-        async def lie_once(*args: Any, **kwargs: Any) -> bytes:
-            if answers:
-                raise answers.pop()
-            return await delete(*args, **kwargs)
-
-        api.delete = lie_once  # type: ignore[method-assign]
+        answers: list[Saying] = [NOT_FOUND]
+        world.operator.api.refuse = saying_once("delete", "commands", answers)
         world.command(ACTIONS.index("AbortJob"))
         await world.settle()
         assert (world.phase, answers, world.cluster.all("commands")) == ("Aborted", [], [])
