@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Generic, Protocol
 
-import msgspec
-
 from vcjob.api.base import DNS_NAME
 from vcjob.api.names import BATCH_API_VERSION, BATCH_GROUP, LABEL_JOB_NAME, SCHEDULING_GROUP
 from vcjob.gang.base import Gang, Group
@@ -22,7 +20,7 @@ from vcjob.kube.backoff import retry_delay
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.errors import ApiError, NotFound
-from vcjob.kube.forms import JsonForm, ProtobufForm, identify
+from vcjob.kube.forms import Identity, JsonForm, ProtobufForm
 from vcjob.kube.informer import Informer
 from vcjob.kube.protobuf import PROTOBUF
 from vcjob.kube.store import Store, T
@@ -255,12 +253,8 @@ class View:
             return
         self.jobs.put(make_record(raw, known))
 
-    def knows(self, line: bytes) -> bool:
+    def knows(self, told: Identity) -> bool:
         """Return whether a watch event tells of no newer version of a Job than the store has."""
-        try:
-            told = identify(line)
-        except msgspec.MsgspecError:  # a bookmark, an error, or something strange: not ours to judge
-            return False
         known = self.jobs.get(told.key)
         if known is None or known.uid != told.uid or told.event not in ("ADDED", "MODIFIED"):
             return False

@@ -21,7 +21,7 @@ from vcjob.kube.protobuf import (
     unwrap,
 )
 
-__all__ = ("Bookmark", "Failure", "Form", "Identity", "JsonForm", "ProtobufForm", "Unreadable", "identify")
+__all__ = ("Bookmark", "Failure", "Form", "Identity", "JsonForm", "ProtobufForm", "Unreadable", "read_line")
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -131,6 +131,7 @@ _decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
 _decode_event = msgspec.json.Decoder(_Event).decode
 _decode_error = msgspec.json.Decoder(_ErrorStatus).decode
 
+_CHANGES: Final = ("ADDED", "MODIFIED", "DELETED")
 _CONTROL: Final = (b'{"type":"BOOKMARK"', b'{"type":"ERROR"')
 _CONTROL_TYPES: Final = (b'"BOOKMARK"', b'"ERROR"')
 
@@ -168,14 +169,27 @@ class JsonForm(Generic[T]):
             raise
 
     def identify_item(self, item: bytes) -> Identity:
-        return identify(item)
+        return _identify(item)
 
     def identify_event(self, piece: bytes) -> Identity:
-        return identify(piece)
+        return _identify(piece)
 
 
-def identify(line: bytes) -> Identity:
-    """Return which object an event in JSON is about. Raises msgspec.MsgspecError."""
+def read_line(line: bytes) -> Identity | Bookmark | Failure:
+    """Return what a line of a watch in JSON says, and of an object only which it is. Raises Unreadable."""
+    try:
+        line.decode()  # what is not read below is not looked at, and whoever reads it needs text
+        told = _identify(line)
+    except ValueError:  # msgspec's own errors are ValueErrors
+        return _read_control(line)
+    if told.event not in _CHANGES:
+        return _read_control(line)
+    if not (told.key[1] and told.uid and told.version.isdecimal()):
+        raise Unreadable("an object without name, uid or version")
+    return told
+
+
+def _identify(line: bytes) -> Identity:
     event = _decode_event(line)
     return _identity(event.type, event.object.metadata)
 

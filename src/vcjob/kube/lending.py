@@ -2,8 +2,10 @@
 
 How often a library tries, what it takes for fatal, and how long it lets itself be put off by a Retry-After decides
 whether a kind is watched or not; so requests that a server refuses for a while are sent again here, with the delays
-that our own watches have, until there is an answer. Only GET is repeated. And what the lender knows already, such as
-the echo of his own writes in a watch, need not cost the borrower anything.
+that our own watches have, until there is an answer. Only GET is repeated. The same goes for what no API server says: a
+list that is none is asked for again, and a watch in which something else comes ends there, as one that is too old, so
+that the borrower lists anew. And what the lender knows already, such as the echo of his own writes in a watch, need not
+cost the borrower anything.
 """
 
 import asyncio
@@ -11,12 +13,14 @@ import logging
 import random
 import weakref
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import aiohttp
+import msgspec
 
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.clock import steady
+from vcjob.kube.forms import Failure, Identity, Unreadable, read_line
 from vcjob.kube.pieces import split_lines
 
 __all__ = ("Patience", "Sieve")
@@ -31,9 +35,39 @@ _WATCH_SPACING_S: Final = 0.5
 _OK: Final = 200
 _NOT_FOUND: Final = 404
 _GONE: Final = 410
+_JSON: Final = "application/json"
+_QUOTED: Final = 300  # bytes of what a server says of its failure
 
-Sieve = Callable[[str, bytes], bool]
-"""Says of a watch's path and one line of it, an event in JSON, whether the borrower is to see it."""
+_EXPIRED: Final = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}'
+
+Sieve = Callable[[str, Identity], bool]
+"""Says of a watch's path and of which object an event in it tells whether the borrower is to see it."""
+
+
+class _Meta(msgspec.Struct, gc=False):
+    name: str
+    uid: str
+
+
+class _Item(msgspec.Struct, gc=False):
+    metadata: _Meta
+
+
+class _ListMeta(msgspec.Struct, gc=False):
+    version: str = msgspec.field(name="resourceVersion")
+
+
+class _List(msgspec.Struct, gc=False):
+    metadata: _ListMeta
+    items: list[_Item]
+
+
+class _Discovery(msgspec.Struct, gc=False):
+    kind: Literal["APIGroup", "APIGroupDiscoveryList", "APIGroupList", "APIResourceList", "APIVersions"]
+
+
+_decode_list = msgspec.json.Decoder(_List).decode
+_decode_discovery = msgspec.json.Decoder(_Discovery).decode
 
 
 class Patience:
@@ -48,6 +82,7 @@ class Patience:
         self.failing: dict[str, str] = {}
         self._observe = observe
         self._begun: dict[str, float] = {}  # path -> when its last watch began (steady)
+        self._broken: dict[str, int] = {}  # path -> how many watches in a row ended by what cannot be read
 
     def lend(
         self,
@@ -67,8 +102,8 @@ class Patience:
                 if is_closed():  # while it was being sent; what comes of that is not always said as one expects
                     raise RuntimeError("Session is closed") from error
                 raise
-            if sieve is not None and response.status == _OK and request.url.query.get("watch"):
-                sifted = _Sifted(response.content, path=request.url.path, sieve=sieve)
+            if response.status == _OK and request.url.query.get("watch"):
+                sifted = _Sifted(response.content, self, path=request.url.path, sieve=sieve)
                 response.content = cast(aiohttp.StreamReader, sifted)
             return response
 
@@ -100,11 +135,12 @@ class Patience:
                     response.close()
                     request.url = request.url.without_query_params("resourceVersion")
                     continue
-                if response.status not in _PASSING and response.status // 100 != 3:
+                strange = "" if is_watch or response.status != _OK else await _find_strange(response)
+                if response.status not in _PASSING and response.status // 100 != 3 and not strange:
                     self.heard[path] = steady()
                     self.failing.pop(path, None)
                     return response
-                failure, asked = f"HTTP {response.status}", response.headers.get("Retry-After")
+                failure, asked = strange or f"HTTP {response.status}", response.headers.get("Retry-After")
                 if response.status == _NOT_FOUND:  # an answer, too: the kind is not there, and may come back
                     self.heard[path] = steady()
                     failure = f"not served, is its CRD installed? ({failure})"
@@ -116,9 +152,21 @@ class Patience:
     async def _space(self, path: str) -> None:
         """Wait a little when a watch of this path has begun just now: one that is cut again and again must not spin."""
         begun = self._begun.get(path)
-        if begun is not None and (left := begun + _WATCH_SPACING_S - steady()) > 0:
+        spacing = _WATCH_SPACING_S
+        if broken := self._broken.get(path, 0):
+            spacing = max(spacing, _delay(broken, None))
+        if begun is not None and (left := begun + spacing - steady()) > 0:
             await asyncio.sleep(left)
         self._begun[path] = steady()
+
+    def readable(self, path: str) -> None:
+        """Take note that a watch has said something that can be read."""
+        self._broken.pop(path, None)
+
+    def broke(self, path: str, failure: str) -> None:
+        """Take note that a watch has ended by something else."""
+        self._broken[path] = self._broken.get(path, 0) + 1
+        self._note(path, failure)
 
     async def _send(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType, *, is_watch: bool
@@ -141,10 +189,11 @@ class Patience:
 
 
 class _Sifted:
-    """The lines of a watch without those that the sieve keeps back."""
+    """The lines of a watch without those that the sieve keeps back, up to the first that is none."""
 
-    def __init__(self, content: aiohttp.StreamReader, *, path: str, sieve: Sieve) -> None:
+    def __init__(self, content: aiohttp.StreamReader, patience: Patience, *, path: str, sieve: Sieve | None) -> None:
         self._content = content
+        self._patience = patience
         self._path = path
         self._sieve = sieve
 
@@ -154,8 +203,45 @@ class _Sifted:
     async def iter_chunked(self, n: int) -> AsyncIterator[bytes]:
         """Yield whole lines, as they come; `n` limits what is read at once, in bytes."""
         async for lines in split_lines(self._content.iter_chunked(n)):
-            if kept := [line for line in lines if line and self._sieve(self._path, line)]:
+            kept: list[bytes] = []
+            for line in filter(None, lines):
+                if failure := self._take(line, kept):
+                    self._patience.broke(self._path, failure)
+                    yield b"\n".join((*kept, _EXPIRED, b""))
+                    return
+            if kept:
                 yield b"\n".join((*kept, b""))
+
+    def _take(self, line: bytes, kept: list[bytes]) -> str:
+        """Keep a line that is for the borrower; say why when no more can come."""
+        try:
+            told = read_line(line)
+        except Unreadable as error:
+            return f"the watch cannot be read: {error}"
+        if isinstance(told, Failure):
+            if told.code != _GONE:
+                return f"the watch has failed: {told.status[:_QUOTED].decode(errors='replace')}"
+        else:
+            self._patience.readable(self._path)
+        if self._sieve is None or not isinstance(told, Identity) or self._sieve(self._path, told):
+            kept.append(line)
+        return ""
+
+
+async def _find_strange(response: aiohttp.ClientResponse) -> str:
+    """Return why an answer is neither a list nor of discovery, which is all that is asked for; "" when it is."""
+    if response.content_type != _JSON:
+        return f"an answer in {response.content_type}"
+    body = await response.read()
+    try:
+        body.decode()
+        _decode_list(body)
+    except ValueError as error:  # msgspec's own errors are ValueErrors
+        try:
+            _decode_discovery(body)
+        except ValueError:
+            return f"an answer that cannot be read: {error}"
+    return ""
 
 
 def _delay(attempt: int, asked: str | None) -> float:

@@ -18,6 +18,7 @@ from vcjob.controller.engine import Engine
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.errors import ApiError
+from vcjob.kube.forms import Identity
 
 __all__ = (
     "WatchedKind",
@@ -85,9 +86,9 @@ def make_registry(engine: Engine, api: ApiClient, *, watch_queues: bool) -> kopf
     """Return the handlers."""
     registry = kopf.OperatorRegistry()
 
-    def is_news(path: str, line: bytes) -> bool:
+    def is_news(path: str, told: Identity) -> bool:
         # The answer to each of our own writes is in the store; its echo would cost kopf a millisecond.
-        return not (path.endswith("/jobs") and engine.view.knows(line))
+        return not (path.endswith("/jobs") and engine.view.knows(told))
 
     last_login = -_LOGIN_PAUSE_S
 

@@ -12,6 +12,7 @@ from tests.unit.controller.operator import SimLoop, SimOperator
 from vcjob.controller.doubt import DOUBT_S, Doubt
 from vcjob.controller.memory import JobMemory
 from vcjob.gang.none import NoGang
+from vcjob.kube.forms import Identity, read_line
 from vcjob.lifecycle.status import Status
 
 TEMPLATE: dict[str, Any] = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -41,12 +42,14 @@ def operator(loop: SimLoop) -> SimOperator:
     return SimOperator(cluster, gang=NoGang(gang_scheduler_name="none"))
 
 
-def event(operator: SimOperator, *, kind: str = "MODIFIED", newer: int = 0, **metadata: Any) -> bytes:
+def event(operator: SimOperator, *, kind: str = "MODIFIED", newer: int = 0, **metadata: Any) -> Identity:
     raw = operator.cluster.get(JOBS, "j")
     assert raw is not None
     version = str(int(raw["metadata"]["resourceVersion"]) + newer)
     meta = {**raw["metadata"], "resourceVersion": version, **metadata}
-    return json.dumps({"type": kind, "object": {**raw, "metadata": meta}}).encode()
+    told = read_line(json.dumps({"type": kind, "object": {**raw, "metadata": meta}}).encode())
+    assert isinstance(told, Identity)
+    return told
 
 
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED"])
@@ -60,19 +63,6 @@ def test_all_else_is(operator: SimOperator):
     assert not operator.engine.view.knows(event(operator, kind="DELETED"))
     assert not operator.engine.view.knows(event(operator, uid="another"))
     assert not operator.engine.view.knows(event(operator, name="other"))
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b'{"type":"BOOKMARK","object":{"kind":"Job","metadata":{"resourceVersion":"9"}}}',
-        b'{"type":"ERROR","object":{"kind":"Status","code":410}}',
-        b"nonsense",
-        b"",
-    ],
-)
-def test_what_is_no_event_of_a_job_goes_through(operator: SimOperator, line: bytes):
-    assert not operator.engine.view.knows(line)
 
 
 def test_a_template_cannot_say_of_its_pods_what_the_operator_says(loop: SimLoop):

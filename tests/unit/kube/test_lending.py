@@ -10,6 +10,7 @@ from yarl import URL
 
 from vcjob.kube import lending
 from vcjob.kube.client import ApiClient
+from vcjob.kube.forms import Identity
 from vcjob.kube.lending import Patience
 
 PODS = "/api/v1/pods"
@@ -118,9 +119,9 @@ async def test_patience_ends_with_the_session(api: ApiClient, server: FakeServer
 async def test_a_watch_shows_only_what_the_sieve_lets_through(api: ApiClient, server: FakeServer):
     asked: list[str] = []
 
-    def is_news(path: str, line: bytes) -> bool:
+    def is_news(path: str, told: Identity) -> bool:
         asked.append(path)
-        return json.loads(line)["object"]["metadata"]["name"] != "ours"
+        return told.key != ("ns", "ours")
 
     for name in ("a", "ours", "b"):
         server.put(PODS, "ns", name, text="ä" * 100_000)
@@ -138,8 +139,98 @@ async def test_a_watch_shows_only_what_the_sieve_lets_through(api: ApiClient, se
 
 async def test_a_list_does_not_go_through_the_sieve(api: ApiClient, server: FakeServer):
     server.put(PODS, "ns", "a")
-    async with api.lend_session(sieve=lambda path, line: False).get(server.url + PODS) as response:
+    async with api.lend_session(sieve=lambda path, told: False).get(server.url + PODS) as response:
         assert len((await response.json())["items"]) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>welcome</html>",
+        b"null",
+        b"[]",
+        b"{}",
+        b'{"kind":"PodList","metadata":{},"items":[]}',
+        b'{"kind":"PodList","metadata":{"resourceVersion":"7"}}',
+        b'{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[null]}',
+        b'{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]}',
+        b'{"kind":"PodList\xff","metadata":{"resourceVersion":"7"},"items":[]}',
+    ],
+)
+async def test_a_list_that_is_none_is_asked_for_again(api: ApiClient, server: FakeServer, body: bytes):
+    server.put(PODS, "ns", "a")
+    server.inject(Answer(code=200, raw=body), verb="GET", times=2)
+    async with api.lend_session().get(server.url + PODS) as response:
+        assert len((await response.json())["items"]) == 1
+    assert server.count("GET", "pods") == 3
+
+
+async def test_what_a_server_says_of_its_kinds_goes_through(api: ApiClient, server: FakeServer):
+    body = b'{"kind":"APIResourceList","groupVersion":"v1","resources":[]}'
+    server.inject(Answer(code=200, raw=body), verb="GET")
+    async with api.lend_session().get(server.url + "/api/v1") as response:
+        assert (await response.json())["resources"] == []
+
+
+async def read_lines(api: ApiClient, server: FakeServer, *said: bytes) -> list[dict[str, Any]]:
+    """Return what a watch of Pods tells of a Pod `a` and of what the server says then, until it ends."""
+    async with api.lend_session().get(server.url + PODS, params={"watch": "true", "resourceVersion": "1"}) as response:
+        server.put(PODS, "ns", "a")
+        for line in said:
+            server.say(line)
+        server.put(PODS, "ns", "b")
+        lines: list[dict[str, Any]] = []
+        async for chunk in response.content.iter_chunked(1 << 20):
+            lines += [json.loads(line) for line in chunk.splitlines()]
+            if lines[-1]["object"].get("metadata", {}).get("name") == "b":
+                break
+    return lines
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"<html>welcome</html>\n",
+        b"null\n",
+        b'{"type":"ADDED"}\n',
+        b'{"type":"ADDED","object":null}\n',
+        b'{"type":"ADDED","object":{"metadata":{}}}\n',
+        b'{"type":"ADDED","object":{"metadata":{"name":"x","resourceVersion":"7"}}}\n',
+        b'{"type":"ADDED","object":{"metadata":{"name":"x","uid":"u","resourceVersion":"new"}}}\n',
+        b'{"type":"ADDED","object":{"kind":"\xff","metadata":{"name":"x","uid":"u","resourceVersion":"7"}}}\n',
+        b'{"type":"BOOKMARK","object":{}}\n',
+        b'{"type":"ERROR","object":{"kind":"Status","code":500,"message":"unable to decode watch event"}}\n',
+        b'{"type":"SURPRISE","object":{"metadata":{"name":"x","uid":"u","resourceVersion":"7"}}}\n',
+    ],
+)
+async def test_a_watch_ends_as_too_old_where_it_cannot_be_read(api: ApiClient, server: FakeServer, line: bytes):
+    added, error = await read_lines(api, server, line)
+    assert (added["type"], added["object"]["metadata"]["name"]) == ("ADDED", "a")
+    assert (error["type"], error["object"]["code"]) == ("ERROR", 410)
+
+
+async def test_bookmarks_and_versions_too_old_go_through(api: ApiClient, server: FakeServer):
+    bookmark = b'{"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"9"}}}\n'
+    gone = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Gone"}}\n'
+    assert [line["type"] for line in await read_lines(api, server, bookmark, gone)] == [
+        "ADDED",
+        "BOOKMARK",
+        "ERROR",
+        "ADDED",
+    ]
+
+
+async def test_watches_that_cannot_be_read_come_less_and_less_often(
+    api: ApiClient, server: FakeServer, quick: list[float]
+):
+    session = api.lend_session()
+    for _ in range(8):
+        async with session.get(server.url + PODS, params={"watch": "true", "resourceVersion": "1"}) as response:
+            server.say(b"nonsense\n")
+            async for _ in response.content.iter_chunked(1 << 20):
+                pass
+    assert quick[0] <= 1
+    assert 4 <= quick[-1] <= 10
 
 
 class Lent:
