@@ -160,7 +160,8 @@ class Executor:
                     "spec": step.spec,
                 }
                 async with self._slot(record):
-                    await self._api.create(path, manifest)
+                    answer = await self._api.create(path, manifest)
+                read_object(answer, path=path)
         except AlreadyExists:
             # The name is the Job's own (recorded in its spec), so a claim that has it is the one to mount.
             pass

@@ -11,7 +11,7 @@ import msgspec
 from vcjob.kube.errors import ServerError
 from vcjob.kube.protobuf import DecodeError
 
-__all__ = ("read_answer", "read_listing", "read_object", "read_typed")
+__all__ = ("check_deletion", "read_answer", "read_listing", "read_object", "read_typed")
 
 T = TypeVar("T")
 
@@ -38,6 +38,20 @@ def read_object(answer: bytes, *, path: str) -> dict[str, Any]:
     if not isinstance(meta, dict) or not all(meta.get(field) for field in ("name", "uid", "resourceVersion")):
         raise ServerError(f"the answer about {path} is no object", path=path)
     return found
+
+
+def check_deletion(answer: bytes, *, path: str) -> None:
+    """Raise ServerError unless an answer in JSON says of the object at `path` that it is or will be deleted.
+
+    The API server answers with what is left of the object, or with a Status whose details name what has gone.
+    """
+    found = read_answer(_decode_object, answer, path=path)
+    if found.get("kind") == "Status":
+        about = found.get("details") if found.get("status") == "Success" else None
+    else:
+        about = found.get("metadata")
+    if not isinstance(about, dict) or about.get("name") != path.rpartition("/")[2]:
+        raise ServerError(f"the answer about the deletion of {path} is about something else", path=path)
 
 
 def read_listing(answer: bytes, *, path: str) -> dict[str, Any]:

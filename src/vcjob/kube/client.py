@@ -18,6 +18,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from vcjob.kube.answers import check_deletion
 from vcjob.kube.clock import ServerClock, steady
 from vcjob.kube.credentials import Credentials, CredentialsError
 from vcjob.kube.errors import ApiError, Forbidden, Unauthorized, Unreachable, error_from_response
@@ -206,7 +207,8 @@ class ApiClient:
         `once` is for those to whom it matters who deleted it: NotFound then means that it was not this call.
 
         Returns the object as it was last, or a Status. That an object comes back does not mean that it is still there:
-        Pods always do. It is gone when its deletionGracePeriodSeconds is 0 and it has no finalizers.
+        Pods always do. It is gone when its deletionGracePeriodSeconds is 0 and it has no finalizers. Raises ServerError
+        when an answer in JSON is about anything else.
         """
         options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
         conditions = {"uid": uid, "resourceVersion": resource_version}
@@ -216,7 +218,10 @@ class ApiClient:
             options["gracePeriodSeconds"] = grace_period_s
         if propagation is not None:
             options["propagationPolicy"] = propagation
-        return await self.request("DELETE", path, body=options, accept=accept, once=once)
+        answer = await self.request("DELETE", path, body=options, accept=accept, once=once)
+        if accept is None:
+            check_deletion(answer, path=path)
+        return answer
 
     # Streams
 

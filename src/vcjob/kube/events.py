@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol
 
+from vcjob.kube.answers import read_object
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.clock import ServerClock, steady
 from vcjob.kube.errors import AlreadyExists, ApiError, Forbidden, NotFound, Transient
@@ -318,15 +319,16 @@ class EventRecorder:
             "reportingInstance": self._instance,
         }
         try:
-            await self._api.create(_collection(ref), body)
+            read_object(await self._api.create(_collection(ref), body), path=_collection(ref))
         except AlreadyExists:  # an earlier answer was lost
             pass
         series.created = True
 
     async def _patch(self, series: _Series) -> None:
         body = {"count": series.count, "lastTimestamp": _stamp(series.last), "message": series.message}
+        path = f"{_collection(series.ref)}/{series.name}"
         try:
-            await self._api.merge_patch(f"{_collection(series.ref)}/{series.name}", body)
+            read_object(await self._api.merge_patch(path, body), path=path)
         except NotFound:  # it has expired on the server
             await self._create(series)
 

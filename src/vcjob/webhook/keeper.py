@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-import msgspec
-
+from vcjob.kube.answers import read_object
 from vcjob.kube.backoff import spread
 from vcjob.kube.client import ApiClient
 from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -135,11 +134,12 @@ class CertificateKeeper:
         """Return the authorities that the configurations trust now."""
         found: list[bytes] = []
         for collection in CONFIGURATION_PATHS.values():
+            path = f"{collection}/{self._settings.configuration}"
             try:
-                answer = await self._api.get(f"{collection}/{self._settings.configuration}")
+                have = read_object(await self._api.get(path), path=path)
             except NotFound:
                 continue
-            for webhook in msgspec.json.decode(answer).get("webhooks") or ():
+            for webhook in have.get("webhooks") or ():
                 try:
                     found += _split_authorities(base64.b64decode(webhook["clientConfig"].get("caBundle") or ""))
                 except ValueError:  # somebody wrote nonsense there; nobody serves under it
@@ -147,11 +147,11 @@ class CertificateKeeper:
         return tuple(found)
 
     async def _read(self) -> dict[str, Any] | None:
+        path = self._secret_path(self._settings.secret)
         try:
-            found: dict[str, Any] = msgspec.json.decode(await self._api.get(self._secret_path(self._settings.secret)))
+            return read_object(await self._api.get(path), path=path)
         except NotFound:
             return None
-        return found
 
     async def _write(self, secret: dict[str, Any] | None, material: Material) -> None:
         settings = self._settings
@@ -159,9 +159,12 @@ class CertificateKeeper:
         if secret is None:
             meta = {"name": settings.secret, "namespace": settings.namespace}
             body = {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "Opaque", "data": data}
-            await self._api.create(self._secret_path(""), body)
+            path = self._secret_path("")
+            answer = await self._api.create(path, body)
         else:
-            await self._api.put(self._secret_path(settings.secret), {**secret, "data": data})
+            path = self._secret_path(settings.secret)
+            answer = await self._api.put(path, {**secret, "data": data})
+        read_object(answer, path=path)
 
     def _secret_path(self, name: str) -> str:
         collection = f"/api/v1/namespaces/{self._settings.namespace}/secrets"
@@ -175,7 +178,7 @@ class CertificateKeeper:
             path = f"{collection}/{self._settings.configuration}"
             for _ in range(_TRIES):
                 try:
-                    found = msgspec.json.decode(await self._api.get(path))
+                    found = read_object(await self._api.get(path), path=path)
                 except NotFound:
                     log.debug("webhook configuration is not there", extra={"path": path})
                     all_there = False
@@ -184,7 +187,7 @@ class CertificateKeeper:
                 if not operations:
                     break
                 try:
-                    await self._api.json_patch(path, operations)
+                    read_object(await self._api.json_patch(path, operations), path=path)
                 except Conflict:
                     continue
                 log.info("webhook configuration trusts new authorities", extra={"path": path})

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+from vcjob.kube.answers import read_object
 from vcjob.kube.client import ApiClient
 from vcjob.kube.errors import ApiError, NotFound
 
@@ -71,7 +72,8 @@ async def registered(
     await _unregister(api, name=name)
     try:
         for kind, path in CONFIGURATION_PATHS.items():
-            await api.create(path, configuration(kind, name=name, routes=routes, url=url, authority=authority))
+            made = configuration(kind, name=name, routes=routes, url=url, authority=authority)
+            read_object(await api.create(path, made), path=path)
         log.info("webhooks registered", extra={"configuration": name, "url": url})
         yield
     finally:

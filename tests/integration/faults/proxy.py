@@ -10,12 +10,13 @@ import base64
 import json
 import random
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import aiohttp
@@ -35,6 +36,7 @@ __all__ = (
     "LoseAnswer",
     "Refuse",
     "Rule",
+    "Say",
     "Slow",
     "Stale",
     "Swallow",
@@ -99,7 +101,15 @@ class Stale:
     version: str
 
 
-Fault = Refuse | Slow | CutAnswer | LoseAnswer | Swallow | Hush | Expire | Stale
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Say:
+    """Answer 200 with what no API server says; the server never hears of the request."""
+
+    body: bytes
+    content_type: str = "application/json"
+
+
+Fault = Refuse | Say | Slow | CutAnswer | LoseAnswer | Swallow | Hush | Expire | Stale
 
 
 @dataclass(slots=True, kw_only=True)
@@ -226,10 +236,14 @@ class _Passing:
         query = dict(request.query)
         match fault:
             case Refuse():
-                return self._answer(request, verb, fault.code, _status(fault.code, fault.reason), fault.retry_after)
+                status = _status(fault.code, fault.reason)
+                asked = {"Retry-After": fault.retry_after} if fault.retry_after else {}
+                return self._answer(request, verb, fault.code, _line(status), asked)
             case Expire():
                 event = {"type": "ERROR", "object": _status(fault.code, fault.reason)}
-                return self._answer(request, verb, 200, event, None)
+                return self._answer(request, verb, 200, _line(event))
+            case Say():
+                return self._answer(request, verb, 200, fault.body, {"Content-Type": fault.content_type})
             case Swallow():
                 transport.abort()
                 raise ConnectionResetError
@@ -292,11 +306,10 @@ class _Passing:
         return response
 
     def _answer(
-        self, request: web.Request, verb: str, code: int, body: dict[str, Any], retry_after: str | None
+        self, request: web.Request, verb: str, code: int, body: bytes, headers: Mapping[str, str] = MappingProxyType({})
     ) -> web.Response:
         self._proxy.seen.append((verb, request.path, code))
-        headers = {"Content-Type": "application/json"} | ({"Retry-After": retry_after} if retry_after else {})
-        return web.Response(status=code, headers=headers, body=json.dumps(body).encode() + b"\n")
+        return web.Response(status=code, headers={"Content-Type": "application/json"} | dict(headers), body=body)
 
 
 def _verb(request: web.Request) -> str:
@@ -309,6 +322,10 @@ def _verb(request: web.Request) -> str:
     if len(rest) > 2 and rest[0] == "namespaces":
         rest = rest[2:]
     return LIST if len(rest) == 1 else "GET"
+
+
+def _line(answer: dict[str, Any]) -> bytes:
+    return json.dumps(answer).encode() + b"\n"
 
 
 def _status(code: int, reason: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from tests.integration.faults.proxy import (
     LoseAnswer,
     Refuse,
     Rule,
+    Say,
     Slow,
     Swallow,
 )
@@ -21,6 +22,7 @@ from tests.integration.harness.control_plane import ControlPlane
 
 WRITES = ("POST", "PATCH", "PUT", "DELETE")
 READS = ("GET", "LIST")
+PAGE = b"<html><body>please log in</body></html>\n"
 
 Inject = Callable[[FaultProxy], list[Rule]]
 
@@ -59,6 +61,19 @@ FAULTS: dict[str, Inject] = {
     "410 as the code of watches": lambda proxy: [
         proxy.inject(Refuse(code=410, reason="Expired"), "WATCH", share=0.4),
         proxy.inject(CutAnswer(after=5000), "WATCH", share=0.7),
+    ],
+    "errors in the middle of watches": lambda proxy: [
+        proxy.inject(Expire(code=500, reason="InternalError"), "WATCH", share=0.4),
+        proxy.inject(CutAnswer(after=5000), "WATCH", share=0.7),
+    ],
+    "pages of others instead of answers": lambda proxy: [
+        proxy.inject(Say(body=PAGE, content_type="text/html"), *WRITES, *READS, "WATCH", share=0.2),
+        proxy.inject(Say(body=PAGE), *WRITES, *READS, "WATCH", share=0.1),
+        proxy.inject(CutAnswer(after=5000), "WATCH", share=0.5),
+    ],
+    "null instead of answers": lambda proxy: [
+        proxy.inject(Say(body=b"null\n"), *WRITES, *READS, "WATCH", share=0.3),
+        proxy.inject(CutAnswer(after=5000), "WATCH", share=0.5),
     ],
     "conflicting writes of the status": lambda proxy: [
         proxy.inject(Refuse(code=409, reason="Conflict"), "PUT", path="/status", share=0.5)

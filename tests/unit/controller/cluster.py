@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 from tests.unit.controller.binary import pod_answer, pod_list, pod_message, status_answer
 
+from vcjob.kube.answers import check_deletion
 from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound, ServerError
 from vcjob.kube.protobuf import PROTOBUF
 from vcjob.lifecycle.status import format_time
@@ -175,7 +176,7 @@ class SimApi:
             return msgspec.json.encode({"items": [], "metadata": {"resourceVersion": "1"}})
         key, _ = _parse(path)
         if key[2]:
-            return _encode(self._cluster._existing(key), accept)
+            return _encode(self._cluster._existing(key), accept, name=key[2])
         items, version = self._cluster.all(key[0]), self._cluster.version
         if accept == PROTOBUF:
             return pod_list([pod_message(item) for item in items], version=version)
@@ -206,7 +207,10 @@ class SimApi:
                     raise Conflict(f"the {name} in the precondition does not match", code=409, reason="Conflict")
             return self._cluster.delete(key)
 
-        return self._write("delete", key, act, accept=accept)
+        answer = self._write("delete", key, act, accept=accept)
+        if accept is None:  # as the client does
+            check_deletion(answer, path=path)
+        return answer
 
     async def merge_patch(self, path: str, body: Raw, *, accept: str | None = None) -> bytes:
         key, status = _parse(path)
@@ -259,18 +263,19 @@ class SimApi:
             listener(Write(verb=verb, key=key, old=old, new=copy.deepcopy(new)))
         if self.writes in self.answers_lost:
             raise ServerError("etcdserver: request timed out", code=504, reason="Timeout", path=f"/{key[0]}/{key[2]}")
-        return _encode(new, accept)
+        return _encode(new, accept, name=key[2])
 
     def _must_live(self) -> None:
         if self.dies_after is not None and self.writes >= self.dies_after:
             raise Crash
 
 
-def _encode(raw: Raw | None, accept: str | None) -> bytes:
+def _encode(raw: Raw | None, accept: str | None, *, name: str) -> bytes:
     """Return the answer that tells of an object, a Pod if in protobuf, or that it is gone."""
     if accept == PROTOBUF:
         return pod_answer(raw) if raw is not None else status_answer()
-    return msgspec.json.encode(raw if raw is not None else {"kind": "Status", "status": "Success"})
+    gone = {"kind": "Status", "status": "Success", "details": {"name": name}}
+    return msgspec.json.encode(raw if raw is not None else gone)
 
 
 def _parse(path: str) -> tuple[Key, bool]:

@@ -498,12 +498,22 @@ def test_a_pod_whose_deletion_is_not_as_it_was_told_is_deleted_nevertheless(answ
     begin(two.policy("PodFailed", "TerminateJob"), story)
 
 
-def test_a_command_whose_deletion_is_said_to_find_nothing_is_carried_out_all_the_same():
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(NOT_FOUND, id="not found"),
+        pytest.param(b"null", id="nothing"),
+        pytest.param(b"<html>", id="a page"),
+        pytest.param(b'{"kind":"Status","status":"Success"}', id="a success of nothing"),
+    ],
+)
+def test_a_command_whose_deletion_is_not_as_it_was_told_is_deleted_and_carried_out_once(answer: Saying):
     async def story(world: World) -> None:
-        answers: list[Saying] = [NOT_FOUND]
+        answers = [answer]
         world.operator.api.refuse = saying_once("delete", "commands", answers)
-        world.command(ACTIONS.index("AbortJob"))
+        world.command(ACTIONS.index("RestartJob"))
         await world.settle()
-        assert (world.phase, answers, world.cluster.all("commands")) == ("Aborted", [], [])
+        assert (world.phase, answers, world.cluster.all("commands")) == ("Pending", [], [])
+        assert world.job is not None and world.job["status"]["retryCount"] == 1
 
     begin(two, story)

@@ -259,7 +259,8 @@ class FakeServer:
             if wanted not in (None, old["metadata"]["uid"]):
                 return self._refuse(409, "Conflict", "the UID in the precondition does not match")
             self._delete(place.collection, place.key)
-            return self._reply({"kind": "Status", "status": "Success"})
+            details = {"name": place.name, "uid": old["metadata"]["uid"]}
+            return self._reply({"kind": "Status", "status": "Success", "details": details})
         if verb == "PATCH":
             if not content_type.startswith("application/merge-patch+json"):
                 return self._refuse(415, "UnsupportedMediaType", content_type)

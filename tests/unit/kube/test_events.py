@@ -1,6 +1,7 @@
 """The event recorder: what is told, counted and dropped, in simulated time. The API is a dict of Events in memory."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -38,7 +39,10 @@ class MemoryEvents:
         if self.loses_answer:
             self.loses_answer = False
             raise Unreachable("lost")
-        return b"{}"
+        return self._stored(name)
+
+    def _stored(self, name: str) -> bytes:
+        return json.dumps({"metadata": {"name": name, "uid": name, "resourceVersion": "1"}}).encode()
 
     async def merge_patch(self, path: str, body: dict[str, Any]) -> bytes:
         await self._call("PATCH")
@@ -46,7 +50,7 @@ class MemoryEvents:
         if name not in self.events:
             raise NotFound("expired")
         self.events[name] |= body
-        return b"{}"
+        return self._stored(name)
 
     async def _call(self, verb: str) -> None:
         self.calls.append(verb)

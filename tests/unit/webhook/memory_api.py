@@ -39,7 +39,7 @@ class MemoryApi:
     def put_object(self, path: str, item: dict[str, Any]) -> bytes:
         """Store an object under a new version."""
         self._version += 1
-        item["metadata"]["resourceVersion"] = str(self._version)
+        item["metadata"] |= {"uid": path, "resourceVersion": str(self._version)}
         self.objects[path] = item
         return json.dumps(item).encode()
 

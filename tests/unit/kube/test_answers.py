@@ -1,0 +1,48 @@
+"""An answer of 2xx counts only when it is one of what was asked for."""
+
+import json
+from typing import Any
+
+import pytest
+
+from vcjob.kube.answers import check_deletion
+from vcjob.kube.errors import ServerError
+
+PATH = "/apis/bus.volcano.sh/v1alpha1/namespaces/ns/commands/stop"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(
+            {"kind": "Status", "status": "Success", "details": {"name": "stop", "kind": "commands", "uid": "u"}},
+            id="gone",
+        ),
+        pytest.param(
+            {"kind": "Command", "metadata": {"name": "stop", "finalizers": ["a/b"]}}, id="held by a finalizer"
+        ),
+    ],
+)
+def test_what_tells_of_the_object_is_a_deletion(answer: dict[str, Any]):
+    check_deletion(json.dumps(answer).encode(), path=PATH)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"<html>",
+        b"null",
+        b"[]",
+        b"{}",
+        b'{"kind":"Status","status":"Success"}',
+        b'{"kind":"Status","status":"Success","details":null}',
+        b'{"kind":"Status","status":"Success","details":{"name":"other"}}',
+        b'{"kind":"Status","status":"Failure","details":{"name":"stop"}}',
+        b'{"kind":"Command","metadata":{"name":"other"}}',
+        b'{"kind":"Command","metadata":"stop"}',
+    ],
+)
+def test_all_else_is_a_failure(answer: bytes):
+    with pytest.raises(ServerError, match="commands/stop"):
+        check_deletion(answer, path=PATH)
