@@ -350,11 +350,12 @@ def _leaves(failure: Exception) -> Iterator[Exception]:
 def _hear_loop(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log what no task was there to catch.
 
-    A connection that breaks while nobody waits on it is no error of ours; whoever uses it next is told.
+    A connection that breaks while nobody waits on it is no error of ours; whoever uses it next is told. A generator
+    that does not like to be closed, as kopf's watches do not, is spoken of when the loop ends, and nothing follows.
     """
     transport, error = context.get("transport"), context.get("exception")
     broken = transport is not None and (isinstance(error, OSError) or transport.is_closing())
-    level = logging.DEBUG if broken else logging.ERROR
+    level = logging.DEBUG if broken or "asyncgen" in context else logging.ERROR
     log.log(level, context.get("message", "event loop error"), exc_info=error)
 
 
