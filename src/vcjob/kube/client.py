@@ -140,6 +140,7 @@ class ApiClient:
                 )
                 code = answer.status
             except OSError as error:  # a TimeoutError is one
+                self.credentials.renew_trust()
                 raise _unreachable(error, verb, path) from error
             finally:
                 received = steady()
@@ -273,6 +274,7 @@ class ApiClient:
             finally:
                 response.close()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            self.credentials.renew_trust()
             raise _unreachable(error, "WATCH", path) from error
 
     # Session and credentials

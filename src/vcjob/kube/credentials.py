@@ -1,8 +1,9 @@
 """Credentials: how this process proves to the API server who it is.
 
 Owns the TLS context and the token, and renews them: a token file is read again at most once a minute and whenever the
-server refused it, an exec plugin is run again when its credential runs out or was refused. Callers ask for `headers()`
-before a request and call `renew()` after a 401; they never hold a token themselves.
+server refused it, an exec plugin is run again when its credential runs out or was refused, a file of authorities is
+read again when the server could not be reached. Callers ask for `headers()` before a request, call `renew()` after a
+401 and `renew_trust()` when there was no answer; they never hold a token themselves.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol, Self
 
 import msgspec
 
@@ -49,11 +50,14 @@ class Credentials:
         self.origin = login.origin
         self.server = login.server
         self.namespace = login.namespace
-        self.ssl_context = _ssl_context(login) if login.server.startswith("https://") else None
+        self.ssl_context = _Context(login) if login.server.startswith("https://") else None
         self._source = _token_source(login, load_certificate=self._load_certificate)
         self._token: str | None = None
         self._headers: Mapping[str, str] = {}
         self._renewed_at = -_RENEW_MIN_AGE_S
+        self._ca_file = login.ca_file
+        self._ca_fault = ""  # what was logged last
+        self._ca_read_at = -_RENEW_MIN_AGE_S
         self._renewing = asyncio.Lock()
 
     async def headers(self) -> Mapping[str, str]:
@@ -72,9 +76,25 @@ class Credentials:
             await self._source.renew()
             self._renewed_at = steady()
 
+    def renew_trust(self) -> None:
+        """Trust the authorities that are in their file now, and no others; those of before if it cannot be read."""
+        if self._ca_file is None or self.ssl_context is None or steady() - self._ca_read_at < _RENEW_MIN_AGE_S:
+            return
+        self._ca_read_at = steady()
+        try:
+            renewed = self.ssl_context.trust(self._ca_file.read_bytes())
+        except (CredentialsError, OSError) as error:
+            if str(error) != self._ca_fault:
+                self._ca_fault = str(error)
+                log.warning("old authorities are kept", extra={"because": self._ca_fault})
+        else:
+            self._ca_fault = ""
+            if renewed:
+                log.info("authorities renewed", extra={"file": str(self._ca_file)})
+
     def _load_certificate(self, certificate: bytes, key: bytes) -> None:
         if self.ssl_context is not None:
-            _load_cert_chain(self.ssl_context, certificate, key)
+            self.ssl_context.show(certificate, key)
 
 
 def load_credentials(*, kubeconfig: Path | None, context: str | None) -> Credentials:
@@ -105,7 +125,7 @@ def _service_account(folder: Path) -> Login:
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     try:
         (folder / "token").stat()
-        ca_data = (folder / "ca.crt").read_bytes()
+        ca_data = (ca_file := folder / "ca.crt").read_bytes()
     except OSError as error:
         raise CredentialsError(
             f"KUBERNETES_SERVICE_HOST is set, but the service account cannot be read: {error}; "
@@ -120,6 +140,7 @@ def _service_account(folder: Path) -> Login:
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
         namespace=namespace or "default",
         ca_data=ca_data,
+        ca_file=ca_file,
         token_file=folder / "token",
     )
 
@@ -127,42 +148,66 @@ def _service_account(folder: Path) -> Login:
 # TLS
 
 
-class _RenamedContext(ssl.SSLContext):
-    """A TLS context that expects the server to have another name than the URL has (tls-server-name).
+class _Context(ssl.SSLContext):
+    """A TLS context behind which another one works: who was given this one need not know when that is replaced.
 
-    The name is set here and not at each request, so that every user of the session gets it.
+    It also expects the server to have another name than the URL has, if the login says so (tls-server-name): set here
+    and not at each request, so that every user of the session gets it.
     """
 
-    expected_name: str
+    _login: Login
+    _behind: ssl.SSLContext
+    _ca_data: bytes | None
+    _identity: tuple[bytes, bytes] | None
+
+    def __new__(cls, login: Login) -> Self:
+        return super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
+
+    def __init__(self, login: Login) -> None:
+        self._login, self._ca_data, self._identity = login, login.ca_data, None
+        if login.client_cert is not None and login.client_key is not None:
+            self._identity = login.client_cert, login.client_key
+        self._behind = self._make(login.ca_data)
 
     def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
-        kwargs["server_hostname"] = self.expected_name
-        return super().wrap_bio(*args, **kwargs)
+        if self._login.tls_server_name is not None:
+            kwargs["server_hostname"] = self._login.tls_server_name
+        return self._behind.wrap_bio(*args, **kwargs)
 
+    def trust(self, ca_data: bytes) -> bool:
+        """Trust these authorities, in PEM, instead of those of before; False when they are the same.
 
-def _ssl_context(login: Login) -> ssl.SSLContext:
-    if login.tls_server_name is None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    else:
-        context = _RenamedContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.expected_name = login.tls_server_name
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    if login.insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    elif login.ca_data is None:
-        context.load_default_certs()
-    else:
-        try:
-            context.load_verify_locations(cadata=login.ca_data.decode("ascii"))
-        except (ssl.SSLError, UnicodeDecodeError) as error:
-            raise CredentialsError(f"{login.origin}: the certificate authority is not PEM: {error}") from error
-    if login.client_cert is not None and login.client_key is not None:
-        try:
-            _load_cert_chain(context, login.client_cert, login.client_key)
-        except ssl.SSLError as error:
-            raise CredentialsError(f"{login.origin}: client certificate and key do not fit: {error}") from error
-    return context
+        Raises CredentialsError.
+        """
+        if ca_data == self._ca_data:
+            return False
+        self._behind, self._ca_data = self._make(ca_data), ca_data
+        return True
+
+    def show(self, certificate: bytes, key: bytes) -> None:
+        """Show the server this certificate from now on. Raises ssl.SSLError."""
+        _load_cert_chain(self._behind, certificate, key)
+        self._identity = certificate, key
+
+    def _make(self, ca_data: bytes | None) -> ssl.SSLContext:
+        origin, context = self._login.origin, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self._login.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        elif ca_data is None:
+            context.load_default_certs()
+        else:
+            try:
+                context.load_verify_locations(cadata=ca_data.decode("ascii"))
+            except (ssl.SSLError, ValueError) as error:
+                raise CredentialsError(f"{origin}: the certificate authority is not PEM: {error}") from error
+        if self._identity is not None:
+            try:
+                _load_cert_chain(context, *self._identity)
+            except ssl.SSLError as error:
+                raise CredentialsError(f"{origin}: client certificate and key do not fit: {error}") from error
+        return context
 
 
 def _load_cert_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:

@@ -52,6 +52,7 @@ class Login:
     server: str
     namespace: str
     ca_data: bytes | None = None  # PEM
+    ca_file: Path | None = None  # where `ca_data` was read, if in a file
     insecure: bool = False
     tls_server_name: str | None = None
     client_cert: bytes | None = None  # PEM
@@ -191,6 +192,7 @@ def _resolve(context: _Entry, cluster: _Entry, user: _Entry) -> Login:
         server=server.rstrip("/"),
         namespace=context.text("namespace") or "default",
         ca_data=ca_data,
+        ca_file=None if cluster.text("certificate-authority-data") else cluster.path("certificate-authority"),
         insecure=insecure,
         tls_server_name=cluster.text("tls-server-name"),
         client_cert=client_cert,

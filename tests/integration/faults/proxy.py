@@ -10,6 +10,7 @@ import base64
 import json
 import random
 import ssl
+import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -143,6 +144,8 @@ class FaultProxy:
     """The proxy while it stands; `kubeconfig` leads to it."""
 
     kubeconfig: Path
+    authority: Path  # the file in which the kubeconfig's user finds whom to trust
+    identity: ssl.SSLContext
     rules: list[Rule] = field(default_factory=list)
     watches: set["_Watch"] = field(default_factory=set)  # that are open
     seen: list[tuple[str, str, int]] = field(default_factory=list)  # verb, path, code of what was answered
@@ -172,6 +175,10 @@ class FaultProxy:
         for transport in list(self.open):
             transport.abort()
 
+    def renew_identity(self) -> None:
+        """Show a certificate of a new authority to new connections, and put that where the user looks."""
+        self.authority.write_bytes(_load_identity(self.identity, folder=self.authority.parent))
+
     def count(self, verb: str, part: str, *, code: int | None = None) -> int:
         """Return how many such requests have been answered."""
         return sum(v == verb and part in p and code in (None, c) for v, p, c in self.seen)
@@ -184,13 +191,17 @@ async def open_proxy(kubeconfig: Path, *, folder: Path) -> AsyncIterator[FaultPr
     config = yaml.safe_load(await asyncio.to_thread(kubeconfig.read_text))
     cluster = config["clusters"][0]["cluster"]
     authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
-    identity, certificate = _make_identity(folder, port=port)
+    proxy = FaultProxy(
+        kubeconfig=folder / f"proxy-{port}.kubeconfig",
+        authority=folder / f"proxy-{port}.crt",
+        identity=ssl.create_default_context(ssl.Purpose.CLIENT_AUTH),
+    )
     config["clusters"][0]["cluster"] = {
         "server": f"https://127.0.0.1:{port}",
-        "certificate-authority-data": base64.b64encode(certificate).decode(),
+        "certificate-authority": proxy.authority.name,
     }
-    proxy = FaultProxy(kubeconfig=folder / f"proxy-{port}.kubeconfig")
     await asyncio.to_thread(proxy.kubeconfig.write_text, yaml.safe_dump(config))
+    await asyncio.to_thread(proxy.renew_identity)
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=ssl.create_default_context(cadata=authority), limit=0),
         timeout=aiohttp.ClientTimeout(total=None),
@@ -203,7 +214,7 @@ async def open_proxy(kubeconfig: Path, *, folder: Path) -> AsyncIterator[FaultPr
             app, access_log=None, shutdown_timeout=0.1, keepalive_timeout=90, handler_cancellation=True
         )
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", port, ssl_context=identity).start()
+        await web.TCPSite(runner, "127.0.0.1", port, ssl_context=proxy.identity).start()
         try:
             yield proxy
         finally:
@@ -340,8 +351,8 @@ def _status(code: int, reason: str) -> dict[str, Any]:
     }
 
 
-def _make_identity(folder: Path, *, port: int) -> tuple[ssl.SSLContext, bytes]:
-    """Make a key and a certificate that vouches for itself; return the server's context and the certificate."""
+def _load_identity(context: ssl.SSLContext, *, folder: Path) -> bytes:
+    """Have a server show a certificate that vouches for itself, with a new key; return it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fault proxy")])
     now = datetime.now(UTC)
@@ -361,9 +372,7 @@ def _make_identity(folder: Path, *, port: int) -> tuple[ssl.SSLContext, bytes]:
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    files = folder / f"proxy-{port}.pem"
-    files.touch(mode=0o600)
-    files.write_bytes(private + public)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(files)
-    return context, public
+    with tempfile.NamedTemporaryFile(dir=folder, buffering=0) as file:  # readable by us alone
+        file.write(private + public)
+        context.load_cert_chain(file.name)
+    return public

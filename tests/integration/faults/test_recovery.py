@@ -97,6 +97,15 @@ async def test_a_token_is_rotated(
     await api.delete(SECRETS, "second", "vcjob-system")
 
 
+async def test_the_servers_authority_is_rotated(proxy: FaultProxy, operator: StartOperator, api: Api, namespace: str):
+    process = await operator("--namespace", namespace, kubeconfig=proxy.kubeconfig)
+    await asyncio.to_thread(proxy.renew_identity)
+    proxy.cut()
+    await live(api, namespace)
+    assert process.running
+    assert "authorities renewed" in await asyncio.to_thread(process.last_lines, 2000)
+
+
 async def test_the_api_server_is_killed_and_comes_back(operator: StartOperator, tmp_path: Path):
     with running_cluster("fragile", home=tmp_path, flags=("--audit-log",)) as plane:
         async with Api.connected(plane.admin_kubeconfig) as api:

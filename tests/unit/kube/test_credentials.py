@@ -9,6 +9,7 @@ import os
 import ssl
 import sys
 from collections.abc import Iterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -410,6 +411,34 @@ async def test_the_server_is_verified(tmp_path: Path, trust: str, name: str, rea
     async with FakeServer(ssl_context=context) as server:
         cluster = f"server: '{server.url}', {trust.format(ca=b64(certificate))}".rstrip(", ")
         assert await reaches(write_kubeconfig(tmp_path / "config", cluster, "token: t")) is reached
+
+
+@pytest.mark.parametrize("at", ["kubeconfig", "service account"])
+async def test_an_authority_that_has_come_into_its_file_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    monkeypatch.setattr(module, "_RENEW_MIN_AGE_S", 0.0)
+    monkeypatch.setattr(module, "_SERVICE_ACCOUNT", tmp_path)
+    context, certificate = serving(tmp_path)
+    old, _ = make_certificate(name="of before")
+    (tmp_path / "ca.crt").write_bytes(old)
+    (tmp_path / "token").write_text("t")
+    async with FakeServer(ssl_context=context) as server:
+        if at == "service account":
+            monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+            monkeypatch.setenv("KUBERNETES_SERVICE_PORT", server.url.rpartition(":")[2])
+            found = load_credentials(kubeconfig=None, context=None)
+        else:
+            cluster = f"server: '{server.url}', certificate-authority: ca.crt"
+            found = load(write_kubeconfig(tmp_path / "config", cluster, "token: t"))
+        async with ApiClient(found, user_agent="test") as api:
+            for inside in (old, b"half a certi", b"\xff", certificate):
+                (tmp_path / "ca.crt").write_bytes(inside)
+                with pytest.raises(Unreachable):
+                    await api.get("/api/v1/pods")
+            await api.get("/api/v1/pods")
+            async with aclosing(api.stream("/api/v1/pods", {"watch": "1"})) as stream:
+                assert await anext(stream) == []
 
 
 @pytest.mark.parametrize("form", ["data", "files", "plugin", "none"])
