@@ -17,7 +17,7 @@ from vcjob.kube.store import Key
 
 __all__ = ("FairLimiter", "Slot")
 
-_START: Final = 32
+_START: Final = 64
 _MIN: Final = 4
 _MAX: Final = 128  # beyond it an API server only queues
 _QUIET: Final = 4  # requests under way

@@ -148,7 +148,7 @@ def test_the_limit_grows_while_answers_come_quickly_and_has_a_bound() -> None:
         return limits
 
     start, soon, later, end = simulate(story)
-    assert start == 32
+    assert start == 64
     assert start < soon < later < end == 128
 
 
@@ -159,7 +159,7 @@ def test_the_limit_does_not_grow_when_it_is_not_what_holds_back() -> None:
             await write(limiter, "one-by-one", takes_s=0.01, done=done)
         return limiter.limit
 
-    assert simulate(story) == 32
+    assert simulate(story) == 64
 
 
 def test_slow_answers_lower_the_limit() -> None:
@@ -174,11 +174,11 @@ def test_slow_answers_lower_the_limit() -> None:
 @pytest.mark.parametrize(
     ("error", "limit"),
     [
-        pytest.param(throttled(), 16, id="429 halves"),
-        pytest.param(ServerError("busy", code=503), 16, id="503 halves"),
-        pytest.param(Unreachable("timed out"), 16, id="no answer halves"),
-        pytest.param(ServerError("webhook", code=500), 32, id="500 says nothing of the load"),
-        pytest.param(Conflict("modified", code=409), 32, id="a conflict says nothing of the load"),
+        pytest.param(throttled(), 32, id="429 halves"),
+        pytest.param(ServerError("busy", code=503), 32, id="503 halves"),
+        pytest.param(Unreachable("timed out"), 32, id="no answer halves"),
+        pytest.param(ServerError("webhook", code=500), 64, id="500 says nothing of the load"),
+        pytest.param(Conflict("modified", code=409), 64, id="a conflict says nothing of the load"),
     ],
 )
 def test_what_a_refusal_says_of_the_load(error: ApiError, limit: int) -> None:
@@ -203,7 +203,7 @@ def test_refusals_of_one_overload_halve_once_and_never_below_the_bound() -> None
             await asyncio.sleep(1)
         return limits
 
-    assert simulate(story) == [16, 8, 4, 4, 4, 4]
+    assert simulate(story) == [32, 16, 8, 4, 4, 4]
 
 
 def test_everybody_waits_as_long_as_the_server_asks() -> None:
