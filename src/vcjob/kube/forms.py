@@ -50,6 +50,7 @@ class Identity:
     key: tuple[str, str]
     uid: str
     version: str
+    kind: str = ""  # if it is told
 
 
 class Unreadable(Exception):
@@ -110,6 +111,7 @@ class _Meta(msgspec.Struct, gc=False):
 
 class _Object(msgspec.Struct):
     metadata: _Meta
+    kind: str = ""
 
 
 class _Event(msgspec.Struct):
@@ -178,7 +180,6 @@ class JsonForm(Generic[T]):
 def read_line(line: bytes) -> Identity | Bookmark | Failure:
     """Return what a line of a watch in JSON says, and of an object only which it is. Raises Unreadable."""
     try:
-        line.decode()  # what is not read below is not looked at, and whoever reads it needs text
         told = _identify(line)
     except ValueError:  # msgspec's own errors are ValueErrors
         return _read_control(line)
@@ -191,11 +192,12 @@ def read_line(line: bytes) -> Identity | Bookmark | Failure:
 
 def _identify(line: bytes) -> Identity:
     event = _decode_event(line)
-    return _identity(event.type, event.object.metadata)
+    return _identity(event.type, event.object.metadata, kind=event.object.kind)
 
 
-def _identity(event: str, meta: Any) -> Identity:
-    return Identity(event=event, key=(meta.namespace, meta.name), uid=meta.uid, version=meta.resource_version)
+def _identity(event: str, meta: Any, *, kind: str = "") -> Identity:
+    key = (meta.namespace, meta.name)
+    return Identity(event=event, key=key, uid=meta.uid, version=meta.resource_version, kind=kind)
 
 
 def _read_control(line: bytes) -> Bookmark | Failure:

@@ -9,6 +9,7 @@ cost the borrower anything.
 """
 
 import asyncio
+import json
 import logging
 import random
 import weakref
@@ -27,14 +28,15 @@ __all__ = ("Patience", "Sieve")
 
 log = logging.getLogger(__name__)
 
-_PASSING: Final = frozenset({403, 404, 408, 429, 500, 502, 503, 504})
 _BACKOFF_BASE_S: Final = 0.5
 _BACKOFF_CAP_S: Final = 10.0
 _RETRY_AFTER_CAP_S: Final = 30.0
 _WATCH_SPACING_S: Final = 0.5
 _OK: Final = 200
+_UNAUTHORIZED: Final = 401
 _NOT_FOUND: Final = 404
 _GONE: Final = 410
+_OLD: Final = frozenset({"resourceVersion", "continue"})
 _JSON: Final = "application/json"
 _QUOTED: Final = 300  # bytes of what a server says of its failure
 
@@ -60,6 +62,7 @@ class _ListMeta(msgspec.Struct, gc=False):
 class _List(msgspec.Struct, gc=False):
     metadata: _ListMeta
     items: list[_Item]
+    kind: str = ""
 
 
 class _Discovery(msgspec.Struct, gc=False):
@@ -130,17 +133,18 @@ class Patience:
             except (aiohttp.ClientError, OSError) as error:
                 failure, asked = str(error) or type(error).__name__, None
             else:
-                if response.status == _GONE and is_watch and "resourceVersion" in request.url.query:
-                    # Without a version the server tells of everything that is there: as good as a list.
+                if response.status == _GONE and (old := _OLD.intersection(request.url.query)):
+                    # Without a version a watch tells of everything that is there, and a list without the place where
+                    # it was left begins anew.
                     response.close()
-                    request.url = request.url.without_query_params("resourceVersion")
+                    request.url = request.url.without_query_params(*old)
                     continue
-                strange = "" if is_watch or response.status != _OK else await _find_strange(response)
-                if response.status not in _PASSING and response.status // 100 != 3 and not strange:
+                failure = await self._find_fault(response, is_watch=is_watch)
+                if not failure:
                     self.heard[path] = steady()
                     self.failing.pop(path, None)
                     return response
-                failure, asked = strange or f"HTTP {response.status}", response.headers.get("Retry-After")
+                asked = response.headers.get("Retry-After")
                 if response.status == _NOT_FOUND:  # an answer, too: the kind is not there, and may come back
                     self.heard[path] = steady()
                     failure = f"not served, is its CRD installed? ({failure})"
@@ -148,6 +152,14 @@ class Patience:
             self._note(path, failure)
             await asyncio.sleep(_delay(attempt, asked))
             attempt += 1
+
+    async def _find_fault(self, response: aiohttp.ClientResponse, *, is_watch: bool) -> str:
+        """Return why an answer is not handed over, "" when it is; a 401 is, since who logs in is the borrower."""
+        if response.status == _UNAUTHORIZED:
+            return ""
+        if response.status != _OK:
+            return f"HTTP {response.status}"
+        return "" if is_watch else await _find_strange(response)
 
     async def _space(self, path: str) -> None:
         """Wait a little when a watch of this path has begun just now: one that is cut again and again must not spin."""
@@ -216,15 +228,20 @@ class _Sifted:
         """Keep a line that is for the borrower; say why when no more can come."""
         try:
             told = read_line(line)
-        except Unreadable as error:
+            if isinstance(told, Failure):
+                if told.code != _GONE:
+                    return f"the watch has failed: {told.status[:_QUOTED].decode(errors='replace')}"
+            else:
+                self._patience.readable(self._path)
+            if isinstance(told, Identity):
+                if not _is_of(self._path, told.kind):
+                    return f"the watch tells of a {told.kind}"
+                if self._sieve is not None and not self._sieve(self._path, told):
+                    return ""
+            json.loads(line)  # as the borrower will, whose parser has other limits
+        except (Unreadable, ValueError, RecursionError) as error:
             return f"the watch cannot be read: {error}"
-        if isinstance(told, Failure):
-            if told.code != _GONE:
-                return f"the watch has failed: {told.status[:_QUOTED].decode(errors='replace')}"
-        else:
-            self._patience.readable(self._path)
-        if self._sieve is None or not isinstance(told, Identity) or self._sieve(self._path, told):
-            kept.append(line)
+        kept.append(line)
         return ""
 
 
@@ -234,14 +251,22 @@ async def _find_strange(response: aiohttp.ClientResponse) -> str:
         return f"an answer in {response.content_type}"
     body = await response.read()
     try:
-        body.decode()
-        _decode_list(body)
-    except ValueError as error:  # msgspec's own errors are ValueErrors
+        json.loads(body)  # as the borrower will, whose parser has other limits
+        found = _decode_list(body)
+    except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
         try:
             _decode_discovery(body)
         except ValueError:
             return f"an answer that cannot be read: {error}"
+        return ""
+    if not _is_of(response.url.path, found.kind.removesuffix("List")):
+        return f"an answer that is a {found.kind}"
     return ""
+
+
+def _is_of(path: str, kind: str) -> bool:
+    """Return whether a kind, if it is told, can be that of a path: its plural begins with it (an API convention)."""
+    return path.rpartition("/")[2].startswith(kind.lower())
 
 
 def _delay(attempt: int, asked: str | None) -> float:

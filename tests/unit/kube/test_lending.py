@@ -28,7 +28,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return slept
 
 
-@pytest.mark.parametrize("code", [302, 307, 403, 404, 408, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize(
+    "code", [203, 204, 206, 302, 307, 400, 403, 404, 405, 408, 409, 422, 429, 500, 501, 502, 503, 504, 522]
+)
 async def test_a_refusal_that_passes_is_waited_for(api: ApiClient, server: FakeServer, code: int):
     server.inject(Answer(code=code), verb="GET", times=3)
     async with api.lend_session().get(server.url + PODS) as response:
@@ -36,11 +38,18 @@ async def test_a_refusal_that_passes_is_waited_for(api: ApiClient, server: FakeS
     assert server.count("GET", "pods") == 4
 
 
-@pytest.mark.parametrize("code", [400, 401, 410])
-async def test_what_does_not_pass_is_for_the_borrower(api: ApiClient, server: FakeServer, code: int):
-    server.inject(Answer(code=code), verb="GET")
+async def test_a_login_that_is_refused_is_for_the_borrower(api: ApiClient, server: FakeServer):
+    server.inject(Answer(code=401), verb="GET")
     async with api.lend_session().get(server.url + PODS) as response:
-        assert response.status == code
+        assert response.status == 401
+
+
+async def test_a_list_that_was_left_too_long_begins_anew(api: ApiClient, server: FakeServer):
+    server.put(PODS, "ns", "a")
+    server.inject(Answer(code=410, reason="Expired"), verb="GET")
+    async with api.lend_session().get(server.url + PODS, params={"limit": "5", "continue": "x"}) as response:
+        assert len((await response.json())["items"]) == 1
+    assert [path for verb, path in server.calls] == [f"{PODS}?limit=5&continue=x", f"{PODS}?limit=5"]
 
 
 @pytest.mark.parametrize(
@@ -155,6 +164,9 @@ async def test_a_list_does_not_go_through_the_sieve(api: ApiClient, server: Fake
         b'{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[null]}',
         b'{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]}',
         b'{"kind":"PodList\xff","metadata":{"resourceVersion":"7"},"items":[]}',
+        b'{"kind":"NodeList","metadata":{"resourceVersion":"7"},"items":[]}',
+        b'{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[],"deep":%b%b}' % (b"[" * 90000, b"]" * 90000),
+        b'{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[],"long":%b}' % (b"7" * 6000),
     ],
 )
 async def test_a_list_that_is_none_is_asked_for_again(api: ApiClient, server: FakeServer, body: bytes):
@@ -198,6 +210,8 @@ async def read_lines(api: ApiClient, server: FakeServer, *said: bytes) -> list[d
         b'{"type":"ADDED","object":{"metadata":{"name":"x","resourceVersion":"7"}}}\n',
         b'{"type":"ADDED","object":{"metadata":{"name":"x","uid":"u","resourceVersion":"new"}}}\n',
         b'{"type":"ADDED","object":{"kind":"\xff","metadata":{"name":"x","uid":"u","resourceVersion":"7"}}}\n',
+        b'{"type":"ADDED","object":{"kind":"Node","metadata":{"name":"x","uid":"u","resourceVersion":"7"}}}\n',
+        b'{"type":"ADDED","object":{"metadata":{"name":"x","uid":"u","resourceVersion":"7"},"n":%b}}\n' % (b"7" * 6000),
         b'{"type":"BOOKMARK","object":{}}\n',
         b'{"type":"ERROR","object":{"kind":"Status","code":500,"message":"unable to decode watch event"}}\n',
         b'{"type":"SURPRISE","object":{"metadata":{"name":"x","uid":"u","resourceVersion":"7"}}}\n',
