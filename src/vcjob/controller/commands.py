@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from vcjob.api.names import BUS_GROUP
-from vcjob.kube.answers import read_listing
+from vcjob.kube.answers import read_answer, read_listing
 from vcjob.kube.client import ApiClient
-from vcjob.kube.errors import ApiError, Conflict, NotFound, may_have_happened
+from vcjob.kube.errors import ApiError, Conflict, NotFound, ServerError, may_have_happened
 from vcjob.lifecycle.outcome import EventNote
 from vcjob.lifecycle.snapshot import Command
 
+from .decode import is_going, is_gone
 from .jobs import JobRecord
 from .memory import JobMemory
 from .queue import Key
@@ -111,7 +112,9 @@ class Commands:
         path = f"/apis/{BUS_GROUP}/v1alpha1/namespaces/{request.namespace}/commands/{request.name}"
         self._assert_leading()
         try:
-            await self._api.delete(path, uid=request.uid, once=True)
+            answer = await self._api.delete(path, uid=request.uid, once=True)
+            if not is_gone(answer) and not read_answer(is_going, answer, path=path):
+                raise ServerError("the answer to its deletion has a Command that is not being deleted", path=path)
         except (NotFound, Conflict):
             if await self._is_there(request):
                 raise  # the server could not get hold of it, or a proxy is confused

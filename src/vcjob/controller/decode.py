@@ -16,6 +16,7 @@ __all__ = (
     "decode_group",
     "decode_group_event",
     "decode_uid",
+    "is_going",
     "is_gone",
     "read_number",
 )
@@ -131,3 +132,8 @@ def is_gone(answer: bytes) -> bool:
     if is_protobuf(answer):
         return unwrap(answer)[0] == "Status"
     return b'"kind":"Status"' in answer[:64] and b'"status":"Success"' in answer
+
+
+def is_going(answer: bytes) -> bool:
+    """Return whether the answer to a deletion, in JSON, has the object with the time of its deletion."""
+    return _decode_identity(answer).metadata.deletion_timestamp is not None

@@ -37,6 +37,7 @@ __all__ = ("Engine",)
 log = logging.getLogger(__name__)
 
 _LAST_WORDS_S: Final = 1.5  # for the decisions that Commands asked for, when the work is ended
+_COMMAND_CAP_S: Final = 5.0  # between tries while a Command waits
 _RESYNC_S: Final = 600.0  # every Job is looked at this often, whatever happens; spread over the time
 
 
@@ -231,4 +232,6 @@ class Engine:
 
     def _after_failure(self, key: Key, refusal: Refusal) -> float:
         count = self._failed[key] = self._failed.get(key, 0) + 1
-        return wait_after(refusal, attempt=count - 1, chance=random.random())
+        delay = wait_after(refusal, attempt=count - 1, chance=random.random())
+        # Somebody waits for a Command, and one that is deleted already is known to this process alone.
+        return min(delay, _COMMAND_CAP_S) if self._is_called(key) else delay

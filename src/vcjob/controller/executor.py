@@ -14,7 +14,7 @@ from vcjob.api.names import BATCH_API_VERSION, JOB_KIND, SCHEDULING_GROUP
 from vcjob.gang.base import Gang, Group
 from vcjob.kube.answers import read_answer, read_object
 from vcjob.kube.client import ApiClient
-from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError
 from vcjob.kube.limiter import FairLimiter
 from vcjob.lifecycle.pod import Pod
 from vcjob.lifecycle.steps import (
@@ -105,7 +105,13 @@ class Executor:
         }
         async with self._slot(record):
             answer = await self._api.put(f"{record.path}/status", body, once=True)
-        return read_object(answer, path=record.path)
+        job = self._read_job(answer, record)
+        if job.get("status") != status:
+            raise ServerError("the answer to a new status has another one", path=record.path)
+        return job
+
+    def _read_job(self, answer: bytes, record: JobRecord) -> dict[str, Any]:
+        return read_object(answer, path=record.path, name=record.name, namespace=record.namespace, uid=record.uid)
 
     def _slot(self, record: JobRecord) -> "_LeadingSlot":
         return _LeadingSlot(self._limiter, record.key, self._assert_leading)
@@ -127,12 +133,12 @@ class Executor:
                 case PatchJob(patch=patch):
                     async with self._slot(record):
                         answer = await self._api.json_patch(record.path, list(patch))
-                    report.job = read_object(answer, path=record.path)
+                    report.job = self._read_job(answer, record)
                 case AnnotateJob(annotations=annotations):
                     body = {"metadata": {"uid": record.uid, "annotations": annotations}}
                     async with self._slot(record):
                         answer = await self._api.merge_patch(record.path, body)
-                    report.job = read_object(answer, path=record.path)
+                    report.job = self._read_job(answer, record)
                 case CreateGroup() | PatchGroup() | DeleteGroup():
                     refusal = await self._group(record, step)
                     report.refusals += [refusal] if refusal else []
@@ -161,7 +167,7 @@ class Executor:
                 }
                 async with self._slot(record):
                     answer = await self._api.create(path, manifest)
-                read_object(answer, path=path)
+                read_object(answer, path=path, name=step.name, namespace=record.namespace)
         except AlreadyExists:
             # The name is the Job's own (recorded in its spec), so a claim that has it is the one to mount.
             pass

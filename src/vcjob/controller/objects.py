@@ -93,7 +93,8 @@ class ObjectWriter:
                     transient=True,
                 )
             return await self._adopt(record, memory, step, have)
-        self._remember(memory, step, read_object(answer, path=path))
+        made = read_object(answer, path=path, name=wanted.ref.name, namespace=record.namespace)
+        self._remember(memory, step, made)
         return None
 
     async def delete(self, record: JobRecord, memory: JobMemory, ref: ObjectRef) -> None:
@@ -126,7 +127,7 @@ class ObjectWriter:
                 answer = await self._api.get(path)
         except NotFound:
             return None
-        return read_object(answer, path=path)
+        return read_object(answer, path=path, name=path.rpartition("/")[2], namespace=record.namespace)
 
     async def _adopt(
         self, record: JobRecord, memory: JobMemory, step: ApplyObject, have: dict[str, Any]
@@ -146,7 +147,9 @@ class ObjectWriter:
             patch["metadata"] = {"uid": have["metadata"]["uid"]}
             path = f"{collection_path(wanted.ref, record.namespace)}/{wanted.ref.name}"
             async with self._slot(record):
-                have = read_object(await self._api.merge_patch(path, patch), path=path)
+                answer = await self._api.merge_patch(path, patch)
+            meta = have["metadata"]
+            have = read_object(answer, path=path, name=meta["name"], namespace=record.namespace, uid=meta["uid"])
         self._remember(memory, step, have)
         return None
 

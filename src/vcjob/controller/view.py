@@ -149,8 +149,10 @@ class View:
     async def read_job(self, record: JobRecord) -> None:
         """Read the Job anew, because a write has shown that the stored version is old."""
         try:
-            raw = read_object(await self._api.get(record.path), path=record.path)
+            raw = self._read_job(await self._api.get(record.path), path=record.path, key=record.key)
         except NotFound:
+            if record.uid in await self._list_uids(record.path):
+                raise  # the server could not get hold of it, or a proxy is confused
             self.drop_job(record)
         else:
             self.put_job(raw)
@@ -163,10 +165,23 @@ class View:
             return False
         try:
             path = f"/apis/{BATCH_API_VERSION}/namespaces/{key[0]}/jobs/{key[1]}"
-            self.take_job(read_object(await self._api.get(path), path=path))
+            raw = self._read_job(await self._api.get(path), path=path, key=key)
         except NotFound:
+            if await self._list_uids(path):
+                raise
             return False
-        return key in self.jobs
+        self.jobs.exhume(key)
+        self.take_job(raw)
+        return True
+
+    def _read_job(self, answer: bytes, *, path: str, key: Key) -> dict[str, Any]:
+        return read_object(answer, path=path, namespace=key[0], name=key[1])
+
+    async def _list_uids(self, path: str) -> set[str]:
+        """Return the UID of the Job at `path`, if a list has it: what one answer says is gone may be there."""
+        collection, _, name = path.rpartition("/")
+        answer = await self._api.get(collection, params={"fieldSelector": f"metadata.name={name}"})
+        return {raw["metadata"]["uid"] for raw in read_listing(answer, path=collection)["items"]}
 
     async def read_pods(self, record: JobRecord) -> None:
         """Read the Job's Pods anew, because its status and what the watch has shown do not go together."""

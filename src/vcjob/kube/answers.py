@@ -31,17 +31,25 @@ def read_typed(answer: bytes, type_: type[T], *, path: str) -> T:
     return read_answer(msgspec.json.Decoder(type_).decode, answer, path=path)
 
 
-def read_object(answer: bytes, *, path: str) -> dict[str, Any]:
-    """Return an API object with its metadata. Raises ServerError when it is none."""
+def read_object(
+    answer: bytes, *, path: str, name: str, namespace: str | None = None, uid: str | None = None
+) -> dict[str, Any]:
+    """Return an API object of that name, and of that namespace and UID if they are given.
+
+    Raises ServerError when the answer is anything else; `path` is for the message.
+    """
     found = read_answer(_decode_object, answer, path=path)
     meta = found.get("metadata")
-    if not isinstance(meta, dict) or not all(meta.get(field) for field in ("name", "uid", "resourceVersion")):
+    if not isinstance(meta, dict) or not _is_version(meta.get("resourceVersion")) or not meta.get("uid"):
         raise ServerError(f"the answer about {path} is no object", path=path)
+    asked = {"name": name, "namespace": namespace, "uid": uid}
+    if any(value is not None and meta.get(field) != value for field, value in asked.items()):
+        raise ServerError(f"the answer about {path} is about another object", path=path)
     return found
 
 
-def check_deletion(answer: bytes, *, path: str) -> None:
-    """Raise ServerError unless an answer in JSON says of the object at `path` that it is or will be deleted.
+def check_deletion(answer: bytes, *, path: str, uid: str | None) -> None:
+    """Raise ServerError unless an answer in JSON is about the deletion of the object at `path`, with that UID if given.
 
     The API server answers with what is left of the object, or with a Status whose details name what has gone.
     """
@@ -50,7 +58,11 @@ def check_deletion(answer: bytes, *, path: str) -> None:
         about = found.get("details") if found.get("status") == "Success" else None
     else:
         about = found.get("metadata")
-    if not isinstance(about, dict) or about.get("name") != path.rpartition("/")[2]:
+    if (
+        not isinstance(about, dict)
+        or about.get("name") != path.rpartition("/")[2]
+        or (uid is not None and about.get("uid", uid) != uid)
+    ):
         raise ServerError(f"the answer about the deletion of {path} is about something else", path=path)
 
 
@@ -58,6 +70,10 @@ def read_listing(answer: bytes, *, path: str) -> dict[str, Any]:
     """Return an API list with its metadata. Raises ServerError when it is none."""
     found = read_answer(_decode_object, answer, path=path)
     meta, items = found.get("metadata"), found.get("items")
-    if not isinstance(meta, dict) or not meta.get("resourceVersion") or not isinstance(items, list):
+    if not isinstance(meta, dict) or not _is_version(meta.get("resourceVersion")) or not isinstance(items, list):
         raise ServerError(f"the answer about {path} is no list", path=path)
     return found
+
+
+def _is_version(value: object) -> bool:
+    return isinstance(value, str) and value.isascii() and value.isdecimal()

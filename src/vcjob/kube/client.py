@@ -221,7 +221,7 @@ class ApiClient:
             options["propagationPolicy"] = propagation
         answer = await self.request("DELETE", path, body=options, accept=accept, once=once)
         if accept is None:
-            check_deletion(answer, path=path)
+            check_deletion(answer, path=path, uid=uid)
         return answer
 
     # Streams
@@ -274,7 +274,7 @@ class ApiClient:
             finally:
                 response.close()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            self.credentials.renew_trust()
+            self.credentials.renew_trust()  # for lent sessions, too, which connect no better
             raise _unreachable(error, "WATCH", path) from error
 
     # Session and credentials

@@ -169,7 +169,8 @@ _BY_CODE: dict[int, type[ApiError]] = {
 }
 # The store's own limit comes as a 500 in etcd's words.
 _TOO_LARGE = ("etcdserver: request is too large", "trying to send message larger than max")
-_MESSAGE_MAX = 4096  # characters; a proxy may answer with a page of HTML
+_MESSAGE_MAX = 4096  # characters
+_PAGE_MAX = 200  # bytes; a proxy may answer with a page of HTML
 
 
 def error_from_response(status: int, body: bytes, retry_after: str | None, verb: str, path: str) -> ApiError:
@@ -177,8 +178,8 @@ def error_from_response(status: int, body: bytes, retry_after: str | None, verb:
     try:
         answer = _decode_protobuf(body) if is_protobuf(body) else _decode_json(body)
     except (msgspec.MsgspecError, DecodeError):
-        answer = _Status(message=body[:_MESSAGE_MAX].decode(errors="replace").strip())
-    message = (answer.message or f"HTTP {status}")[:_MESSAGE_MAX]
+        answer = _Status()
+    message = (answer.message or _describe(status, body, verb, path))[:_MESSAGE_MAX]
     reason = answer.reason or ""
     details = answer.details or _Details()
     if any(cause.reason == "NamespaceTerminating" for cause in details.causes or ()):
@@ -189,6 +190,12 @@ def error_from_response(status: int, body: bytes, retry_after: str | None, verb:
     if isinstance(error, Transient):
         error.retry_after = _seconds(retry_after, details)
     return error
+
+
+def _describe(status: int, body: bytes, verb: str, path: str) -> str:
+    """Return what can be said of an answer that says nothing in the API's own way."""
+    page = "" if body.lstrip().startswith(b"{") else body[:_PAGE_MAX].decode(errors="replace").strip()
+    return f"HTTP {status} to {verb} {path}{': ' if page else ''}{page}"
 
 
 def _decode_protobuf(body: bytes) -> _Status:

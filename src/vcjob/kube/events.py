@@ -319,7 +319,7 @@ class EventRecorder:
             "reportingInstance": self._instance,
         }
         try:
-            read_object(await self._api.create(_collection(ref), body), path=_collection(ref))
+            read_object(await self._api.create(_collection(ref), body), path=_collection(ref), name=series.name)
         except AlreadyExists:  # an earlier answer was lost
             pass
         series.created = True
@@ -328,7 +328,7 @@ class EventRecorder:
         body = {"count": series.count, "lastTimestamp": _stamp(series.last), "message": series.message}
         path = f"{_collection(series.ref)}/{series.name}"
         try:
-            read_object(await self._api.merge_patch(path, body), path=path)
+            read_object(await self._api.merge_patch(path, body), path=path, name=series.name)
         except NotFound:  # it has expired on the server
             await self._create(series)
 

@@ -19,7 +19,7 @@ import msgspec
 from vcjob.kube.answers import read_typed
 from vcjob.kube.backoff import spread
 from vcjob.kube.clock import ServerClock, steady
-from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError
 
 __all__ = ("LeaseApi", "LeaseElector", "LeaseTimes", "NotLeading")
 
@@ -247,9 +247,15 @@ class LeaseElector:
             "spec": msgspec.to_builtins(spec),
         }
         if seen is None:
-            return read_typed(await self._api.create(self._collection, body), _Lease, path=self._path)
-        body["metadata"]["resourceVersion"] = seen.version
-        return read_typed(await self._api.put(self._path, body), _Lease, path=self._path)
+            answer = await self._api.create(self._collection, body)
+        else:
+            body["metadata"]["resourceVersion"] = seen.version
+            answer = await self._api.put(self._path, body)
+        lease = read_typed(answer, _Lease, path=self._path)
+        is_old = seen is not None and lease.metadata.resource_version == seen.version
+        if is_old or (lease.spec.holder_identity or "") != spec.holder_identity:
+            raise ServerError(f"the answer about {self._path} is not what was written", path=self._path)
+        return lease
 
     def _note(self, lease: _Lease) -> None:
         # Any change is a sign of life; when it was made is not read from the Lease, whose clock is another's.

@@ -108,6 +108,10 @@ class Store(Generic[T]):
         self._tell(key, old, None)
         return True
 
+    def exhume(self, key: Key) -> None:
+        """Believe again in an object that was said to be gone: it was read after that."""
+        self._gone.pop(key, None)
+
     def deleted(self, item: T) -> bool:
         """Take a DELETED event; False when the object was gone already or something newer has its name."""
         key = item.key

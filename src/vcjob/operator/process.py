@@ -306,7 +306,7 @@ class Operator:
                 *(i.fault for i in (engine.view.pods, engine.view.groups) if i is not None),
                 *(f"{path}: {failure}" for path, failure in api.lent_failing.items()),
             )
-            return next(filter(None, faults), "")
+            return "; ".join(dict.fromkeys(filter(None, faults)))
 
         return (
             Check(name="kinds", find_fault=lambda: "; ".join(self._awaited)),

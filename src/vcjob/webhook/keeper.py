@@ -136,7 +136,7 @@ class CertificateKeeper:
         for collection in CONFIGURATION_PATHS.values():
             path = f"{collection}/{self._settings.configuration}"
             try:
-                have = read_object(await self._api.get(path), path=path)
+                have = read_object(await self._api.get(path), path=path, name=self._settings.configuration)
             except NotFound:
                 continue
             for webhook in have.get("webhooks") or ():
@@ -149,7 +149,7 @@ class CertificateKeeper:
     async def _read(self) -> dict[str, Any] | None:
         path = self._secret_path(self._settings.secret)
         try:
-            return read_object(await self._api.get(path), path=path)
+            return read_object(await self._api.get(path), path=path, name=self._settings.secret)
         except NotFound:
             return None
 
@@ -164,7 +164,7 @@ class CertificateKeeper:
         else:
             path = self._secret_path(settings.secret)
             answer = await self._api.put(path, {**secret, "data": data})
-        read_object(answer, path=path)
+        read_object(answer, path=path, name=settings.secret)
 
     def _secret_path(self, name: str) -> str:
         collection = f"/api/v1/namespaces/{self._settings.namespace}/secrets"
@@ -178,7 +178,7 @@ class CertificateKeeper:
             path = f"{collection}/{self._settings.configuration}"
             for _ in range(_TRIES):
                 try:
-                    found = read_object(await self._api.get(path), path=path)
+                    found = read_object(await self._api.get(path), path=path, name=self._settings.configuration)
                 except NotFound:
                     log.debug("webhook configuration is not there", extra={"path": path})
                     all_there = False
@@ -187,7 +187,8 @@ class CertificateKeeper:
                 if not operations:
                     break
                 try:
-                    read_object(await self._api.json_patch(path, operations), path=path)
+                    answer = await self._api.json_patch(path, operations)
+                    read_object(answer, path=path, name=self._settings.configuration)
                 except Conflict:
                     continue
                 log.info("webhook configuration trusts new authorities", extra={"path": path})

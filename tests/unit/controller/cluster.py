@@ -159,7 +159,7 @@ class SimApi:
         self.writes = 0
         self.dies_after: int | None = None  # writes
         self.answers_lost: set[int] = set()  # numbers of writes that take effect without an answer
-        # What is said in place of the write; an answer instead of an error is a lie.
+        # What is said in place of the write, or the read of one object; an answer instead of an error is a lie.
         self.refuse: Callable[[str, Key], ApiError | bytes | None] = lambda verb, key: None
         self._cluster = cluster
 
@@ -176,8 +176,12 @@ class SimApi:
             return msgspec.json.encode({"items": [], "metadata": {"resourceVersion": "1"}})
         key, _ = _parse(path)
         if key[2]:
+            if isinstance(said := self.refuse("get", key), ApiError):
+                raise said
             return _encode(self._cluster._existing(key), accept, name=key[2])
+        wanted = (params or {}).get("fieldSelector", "").removeprefix("metadata.name=")
         items, version = self._cluster.all(key[0]), self._cluster.version
+        items = [item for item in items if wanted in ("", item["metadata"]["name"])]
         if accept == PROTOBUF:
             return pod_list([pod_message(item) for item in items], version=version)
         return msgspec.json.encode({"items": items, "metadata": {"resourceVersion": str(version)}})
@@ -209,7 +213,7 @@ class SimApi:
 
         answer = self._write("delete", key, act, accept=accept)
         if accept is None:  # as the client does
-            check_deletion(answer, path=path)
+            check_deletion(answer, path=path, uid=uid)
         return answer
 
     async def merge_patch(self, path: str, body: Raw, *, accept: str | None = None) -> bytes:

@@ -187,7 +187,7 @@ class SimOperator:
             if group.split(Crash)[0] is not None:
                 raise Crash from None
             raise
-        if again is not None and key in self.engine.view.jobs:
+        if again is not None and (key in self.engine.view.jobs or self.engine._commands.waiting(key)):
             self.queue.add_after(key, again)
         self.engine.quiet.done(key)
         return True

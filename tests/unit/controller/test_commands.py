@@ -27,6 +27,9 @@ class Server:
     async def get(self, path: str, **_: Any) -> bytes:
         if self.failure is not None:
             raise self.failure
+        if path.endswith("/jobs"):
+            assert not self.has_job
+            return msgspec.json.encode({"metadata": {"resourceVersion": "1"}, "items": []})
         if not self.has_job:
             raise NotFound("no such Job", code=404)
         return msgspec.json.encode({"metadata": {"namespace": "ns", "name": "j", "uid": "u", "resourceVersion": "1"}})
@@ -35,7 +38,7 @@ class Server:
         if self.failure is not None:
             raise self.failure
         self.deleted.append(path.rpartition("/")[2])
-        return b"{}"
+        return b'{"kind":"Status","status":"Success"}'
 
 
 def engine_with(server: Server) -> Engine:
@@ -112,7 +115,7 @@ async def test_a_command_under_way_is_carried_out_before_the_work_ends():
         server.deleted.append(path.rpartition("/")[2])
         deleting.set()
         await go_on.wait()
-        return b"{}"
+        return b'{"kind":"Status","status":"Success"}'
 
     async def synced() -> None:
         engine.view.take_job(msgspec.json.decode(await server.get("")))

@@ -1,5 +1,7 @@
 """One pass after another: Commands, refusals, what is told, and what is looked at twice before it is believed."""
 
+import copy
+import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -505,6 +507,9 @@ def test_a_pod_whose_deletion_is_not_as_it_was_told_is_deleted_nevertheless(answ
         pytest.param(b"null", id="nothing"),
         pytest.param(b"<html>", id="a page"),
         pytest.param(b'{"kind":"Status","status":"Success"}', id="a success of nothing"),
+        pytest.param(
+            b'{"kind":"Command","metadata":{"name":"c0","uid":"u","resourceVersion":"1"}}', id="another Command"
+        ),
     ],
 )
 def test_a_command_whose_deletion_is_not_as_it_was_told_is_deleted_and_carried_out_once(answer: Saying):
@@ -517,3 +522,73 @@ def test_a_command_whose_deletion_is_not_as_it_was_told_is_deleted_and_carried_o
         assert world.job is not None and world.job["status"]["retryCount"] == 1
 
     begin(two, story)
+
+
+def test_a_command_that_comes_back_from_its_deletion_unharmed_is_deleted_and_carried_out_once():
+    async def story(world: World) -> None:
+        world.command(ACTIONS.index("RestartJob"))
+        (command,) = world.cluster.all("commands")
+        answers: list[Saying] = [json.dumps(command).encode()]
+        world.operator.api.refuse = saying_once("delete", "commands", answers)
+        await world.settle()
+        assert (world.phase, answers, world.cluster.all("commands")) == ("Pending", [], [])
+        assert world.job is not None and world.job["status"]["retryCount"] == 1
+
+    begin(two, story)
+
+
+@pytest.mark.parametrize("lie", ["as it was", "far ahead", "another Job"])
+def test_a_decision_is_not_carried_out_before_its_status_is_known_to_be_written(lie: str):
+    async def story(world: World) -> None:
+        assert world.job is not None
+        job = copy.deepcopy(world.job)
+        job["metadata"] |= {"as it was": {}, "far ahead": {"resourceVersion": "999999"}, "another Job": {"name": "k"}}[
+            lie
+        ]
+        answers: list[Saying] = [json.dumps(job).encode()]
+        world.operator.api.refuse = saying_once("status", JOBS, answers)
+        world.command(ACTIONS.index("AbortJob"))
+        await world.settle()
+        assert (world.phase, answers, world.cluster.all(PODS)) == ("Aborted", [], [])
+        assert "retryCount" not in world.job["status"]
+
+    begin(two, story)
+
+
+def test_a_job_that_is_said_to_be_gone_while_it_is_listed_is_not_forgotten():
+    async def story(world: World) -> None:
+        refusals: list[Saying] = [Conflict("modified", code=409, reason="Conflict")]
+        reads: list[Saying] = [NOT_FOUND]
+        status, get = saying_once("status", JOBS, refusals), saying_once("get", JOBS, reads)
+        world.operator.api.refuse = lambda verb, key: status(verb, key) or get(verb, key)
+        world.end_pod(0, 1)
+        await world.settle()
+        assert (refusals, reads) == ([], [])
+        assert world.phase == "Terminated"
+
+    begin(two.policy("PodFailed", "TerminateJob"), story)
+
+
+@pytest.mark.parametrize("reads", [[], [NOT_FOUND]], ids=["found", "said to be gone once more"])
+def test_a_command_for_a_job_that_was_wrongly_forgotten_is_carried_out(reads: list[Saying]):
+    async def story(world: World) -> None:
+        record = world.operator.engine.view.job(("ns", "j"))
+        assert record is not None
+        world.operator.engine.view.drop_job(record)
+        world.operator.api.refuse = saying_once("get", JOBS, [*reads])
+        world.command(ACTIONS.index("AbortJob"))
+        await world.settle()
+        assert (world.phase, world.cluster.all("commands")) == ("Aborted", [])
+
+    begin(two, story)
+
+
+def test_an_object_of_a_plugin_counts_as_made_only_when_the_answer_is_about_it():
+    async def story(world: World) -> None:
+        answers: list[Saying] = [b'{"kind":"Namespace","metadata":{"name":"ns","uid":"u","resourceVersion":"1"}}']
+        world.operator.api.refuse = saying_once("create", "services", answers)
+        await world.settle()
+        assert answers == []
+        assert [item["metadata"]["name"] for item in world.cluster.all("services")] == ["j"]
+
+    run(world_with(two.plugin("svc")), story)

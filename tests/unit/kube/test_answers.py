@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vcjob.kube.answers import check_deletion
+from vcjob.kube.answers import check_deletion, read_object
 from vcjob.kube.errors import ServerError
 
 PATH = "/apis/bus.volcano.sh/v1alpha1/namespaces/ns/commands/stop"
@@ -24,7 +24,7 @@ PATH = "/apis/bus.volcano.sh/v1alpha1/namespaces/ns/commands/stop"
     ],
 )
 def test_what_tells_of_the_object_is_a_deletion(answer: dict[str, Any]):
-    check_deletion(json.dumps(answer).encode(), path=PATH)
+    check_deletion(json.dumps(answer).encode(), path=PATH, uid="u")
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,36 @@ def test_what_tells_of_the_object_is_a_deletion(answer: dict[str, Any]):
         b'{"kind":"Status","status":"Failure","details":{"name":"stop"}}',
         b'{"kind":"Command","metadata":{"name":"other"}}',
         b'{"kind":"Command","metadata":"stop"}',
+        b'{"kind":"Command","metadata":{"name":"stop","uid":"another"}}',
+        b'{"kind":"Status","status":"Success","details":{"name":"stop","uid":"another"}}',
     ],
 )
 def test_all_else_is_a_failure(answer: bytes):
     with pytest.raises(ServerError, match="commands/stop"):
-        check_deletion(answer, path=PATH)
+        check_deletion(answer, path=PATH, uid="u")
+
+
+META = {"name": "stop", "namespace": "ns", "uid": "u", "resourceVersion": "7"}
+
+
+def test_an_object_is_what_it_was_asked_for():
+    answer = json.dumps({"metadata": META}).encode()
+    assert read_object(answer, path=PATH, name="stop", namespace="ns", uid="u") == {"metadata": META}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        {"metadata": None},
+        {"metadata": META | {"name": "other"}},
+        {"metadata": META | {"namespace": "other"}},
+        {"metadata": META | {"uid": "other"}},
+        {"metadata": META | {"uid": ""}},
+        {"metadata": META | {"resourceVersion": "new"}},
+        {"metadata": META | {"resourceVersion": 7}},
+    ],
+)
+def test_any_other_object_is_a_failure(answer: Any):
+    with pytest.raises(ServerError, match="commands/stop"):
+        read_object(json.dumps(answer).encode(), path=PATH, name="stop", namespace="ns", uid="u")

@@ -1,6 +1,7 @@
 """The election: who leads when, in simulated time. The Lease lives in memory; one test speaks to the fake server."""
 
 import asyncio
+import copy
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,6 +26,7 @@ class MemoryLease:
         self.down = False
         self.hangs = False
         self.loses_answers = False
+        self.lies: dict[str, Any] | None = None  # the answer to every write, none of which takes effect
         self.writes = 0
 
     @property
@@ -50,6 +52,8 @@ class MemoryLease:
         return self._store(body)
 
     def _store(self, body: dict[str, Any]) -> bytes:
+        if self.lies is not None:
+            return json.dumps(self.lies).encode()
         self.writes += 1
         self.lease = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.writes)}}
         if self.loses_answers:
@@ -121,6 +125,27 @@ def test_a_released_lease_is_taken_within_moments() -> None:
             assert (a.log, lease.holder) == (["started", "ended", "stopped"], "")
             await asyncio.sleep(2.5)
             assert b.elector.is_leader
+
+    simulate(story)
+
+
+def test_nobody_leads_by_an_answer_that_is_not_about_what_was_written() -> None:
+    async def story(loop: SimulatedLoop) -> None:
+        lease = MemoryLease()
+        async with replicas(lease, loop, "a") as (a,):
+            await asyncio.sleep(5)
+            assert a.elector.is_leader
+            assert lease.lease is not None
+            lease.lies = copy.deepcopy(lease.lease)  # its own, but of before
+            await asyncio.sleep(20)
+            assert not a.elector.is_leader
+            spec = lease.lease["spec"] | {"holderIdentity": "other"}
+            lease.lies = {"metadata": {"resourceVersion": "99"}, "spec": spec}
+            await asyncio.sleep(60)
+            assert not a.elector.is_leader
+            lease.lies = None
+            await asyncio.sleep(20)
+            assert a.elector.is_leader
 
     simulate(story)
 
