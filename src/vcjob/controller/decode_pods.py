@@ -73,7 +73,9 @@ def decode_pod(body: bytes) -> Pod:
 
 def decode_pods(body: bytes) -> tuple[int, list[Pod]]:
     """Return the version and the slim Pods of a list. Raises DecodeError or ValueError."""
-    version, messages = read_list(body)
+    kind, version, messages = read_list(body)
+    if kind != "PodList":
+        raise DecodeError(f"no list of Pods, but a {kind}")
     return version, [decode_pod_message(message) for message in messages]
 
 

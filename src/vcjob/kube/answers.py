@@ -11,7 +11,7 @@ import msgspec
 from vcjob.kube.errors import ServerError
 from vcjob.kube.protobuf import DecodeError
 
-__all__ = ("check_deletion", "read_answer", "read_listing", "read_object", "read_typed")
+__all__ = ("can_be_list_of", "can_be_of", "check_deletion", "read_answer", "read_listing", "read_object", "read_typed")
 
 T = TypeVar("T")
 
@@ -72,7 +72,19 @@ def read_listing(answer: bytes, *, path: str) -> dict[str, Any]:
     meta, items = found.get("metadata"), found.get("items")
     if not isinstance(meta, dict) or not _is_version(meta.get("resourceVersion")) or not isinstance(items, list):
         raise ServerError(f"the answer about {path} is no list", path=path)
+    if not can_be_list_of(path, str(found.get("kind") or "")):
+        raise ServerError(f"the answer about {path} is a {found['kind']}", path=path)
     return found
+
+
+def can_be_of(path: str, kind: str) -> bool:
+    """Return whether a kind, if it is told, can be that of a collection: its plural begins with it (a convention)."""
+    return path.rpartition("/")[2].startswith(kind.lower())
+
+
+def can_be_list_of(path: str, kind: str) -> bool:
+    """Return whether a kind, if it is told, can be that of a list of the collection."""
+    return not kind or (kind.endswith("List") and can_be_of(path, kind.removesuffix("List")))
 
 
 def _is_version(value: object) -> bool:

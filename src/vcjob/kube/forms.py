@@ -64,8 +64,8 @@ class Form(Protocol[T_co]):
     accept_watch: str | None
     split: Split
 
-    def read_list(self, body: bytes) -> tuple[int, Iterable[bytes]]:
-        """Return the version of a list, and its items, which are cut out of it one by one. Raises Unreadable."""
+    def read_list(self, body: bytes) -> tuple[str, int, Iterable[bytes]]:
+        """Return kind and version of a list, and its items, which are cut out of it one by one. Raises Unreadable."""
         ...
 
     def read_item(self, item: bytes) -> T_co:
@@ -94,7 +94,8 @@ class _ListMeta(msgspec.Struct, gc=False):
 
 class _List(msgspec.Struct):
     metadata: _ListMeta
-    items: list[msgspec.Raw] | None = None
+    items: list[msgspec.Raw]
+    kind: str = ""
 
 
 class _Envelope(msgspec.Struct):
@@ -149,11 +150,12 @@ class JsonForm(Generic[T]):
         self.split: Split = split_lines
         self._decode = decode_event
 
-    def read_list(self, body: bytes) -> tuple[int, Iterable[bytes]]:
+    def read_list(self, body: bytes) -> tuple[str, int, Iterable[bytes]]:
         try:
             listing = _decode_list(body)
             # As events, so that the caller writes one decoder only; the copy is cheap next to the decoding.
-            return int(listing.metadata.version), (b'{"type":"ADDED","object":%b}' % raw for raw in listing.items or ())
+            items = (b'{"type":"ADDED","object":%b}' % raw for raw in listing.items)
+            return listing.kind, int(listing.metadata.version), items
         except (msgspec.MsgspecError, ValueError) as error:
             raise Unreadable(str(error)) from error
 
@@ -221,7 +223,7 @@ class ProtobufForm(Generic[T]):
         self.split: Split = split_frames
         self._decode = decode
 
-    def read_list(self, body: bytes) -> tuple[int, Iterable[bytes]]:
+    def read_list(self, body: bytes) -> tuple[str, int, Iterable[bytes]]:
         try:
             return read_list(body)
         except (DecodeError, ValueError) as error:

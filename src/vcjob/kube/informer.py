@@ -20,6 +20,7 @@ from functools import partial
 from time import perf_counter
 from typing import Final, Generic
 
+from vcjob.kube.answers import can_be_list_of
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
@@ -190,9 +191,12 @@ class _Stream(Generic[T]):
             raise
         self._heard()
         try:
-            self._version, items = self._form.read_list(body)
+            kind, now_at, items = self._form.read_list(body)
         except Unreadable as error:
             raise ServerError(f"the list of {self.path} cannot be read: {error}", path=self.path) from error
+        if not can_be_list_of(self.path, kind):
+            raise ServerError(f"the list of {self.path} is a {kind}", path=self.path)
+        self._version = now_at
         present = []
         deadline = perf_counter() + _SLICE_S
         for raw in items:

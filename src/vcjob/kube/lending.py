@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, cast
 import aiohttp
 import msgspec
 
+from vcjob.kube.answers import can_be_list_of, can_be_of
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.clock import steady
 from vcjob.kube.forms import Failure, Identity, Unreadable, read_line
@@ -234,7 +235,7 @@ class _Sifted:
             else:
                 self._patience.readable(self._path)
             if isinstance(told, Identity):
-                if not _is_of(self._path, told.kind):
+                if not can_be_of(self._path, told.kind):
                     return f"the watch tells of a {told.kind}"
                 if self._sieve is not None and not self._sieve(self._path, told):
                     return ""
@@ -259,14 +260,9 @@ async def _find_strange(response: aiohttp.ClientResponse) -> str:
         except ValueError:
             return f"an answer that cannot be read: {error}"
         return ""
-    if not _is_of(response.url.path, found.kind.removesuffix("List")):
+    if not can_be_list_of(response.url.path, found.kind):
         return f"an answer that is a {found.kind}"
     return ""
-
-
-def _is_of(path: str, kind: str) -> bool:
-    """Return whether a kind, if it is told, can be that of a path: its plural begins with it (an API convention)."""
-    return path.rpartition("/")[2].startswith(kind.lower())
 
 
 def _delay(attempt: int, asked: str | None) -> float:

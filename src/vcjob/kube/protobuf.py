@@ -39,7 +39,7 @@ message's; with "[]" behind it, it is repeated.
 
 _MAGIC: Final = b"k8s\x00"  # before the envelope of every answer
 _PACKAGE: Final = "vcjob"
-_RAW: Final = 2  # number of the field of the envelope that holds the object
+_TYPE, _RAW = 1, 2  # numbers of the fields of the envelope that hold the kind and the object
 _METADATA, _ITEMS = 1, 2  # of the fields of a list
 _VARINT, _DELIMITED = 0, 2  # wire types
 _FIXED: Final = {1: 8, 5: 4}  # those of fixed length, in bytes
@@ -124,7 +124,7 @@ _classes = declare(
         "Object": {"metadata": (1, "ObjectMeta")},
     },
 )
-_Unknown, _ListMeta = _classes["Unknown"], _classes["ListMeta"]
+_Unknown, _TypeMeta, _ListMeta = _classes["Unknown"], _classes["TypeMeta"], _classes["ListMeta"]
 Object: Final = _classes["Object"]
 Status: Final = _classes["Status"]
 WatchEvent: Final = _classes["WatchEvent"]
@@ -148,8 +148,8 @@ def _open(body: bytes) -> memoryview:
     return memoryview(body)[len(_MAGIC) :]
 
 
-def read_list(body: bytes) -> tuple[int, Iterator[bytes]]:
-    """Return the version of a list and the messages of its items. Raises DecodeError or ValueError.
+def read_list(body: bytes) -> tuple[str, int, Iterator[bytes]]:
+    """Return kind and version of a list and the messages of its items. Raises DecodeError or ValueError.
 
     A list may be larger than all that becomes of it, so the items are cut out of it one by one.
     """
@@ -160,7 +160,8 @@ def read_list(body: bytes) -> tuple[int, Iterator[bytes]]:
         if number == _METADATA:
             meta = bytes(part)
     items = (bytes(part) for number, part in _walk(listing) if number == _ITEMS)
-    return int(_ListMeta.FromString(meta).resource_version), items
+    kind = _TypeMeta.FromString(bytes(envelope.get(_TYPE, b""))).kind
+    return kind, int(_ListMeta.FromString(meta).resource_version), items
 
 
 def _walk(message: memoryview) -> Iterator[tuple[int, memoryview]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vcjob.kube.answers import check_deletion, read_object
+from vcjob.kube.answers import check_deletion, read_listing, read_object
 from vcjob.kube.errors import ServerError
 
 PATH = "/apis/bus.volcano.sh/v1alpha1/namespaces/ns/commands/stop"
@@ -74,3 +74,26 @@ def test_an_object_is_what_it_was_asked_for():
 def test_any_other_object_is_a_failure(answer: Any):
     with pytest.raises(ServerError, match="commands/stop"):
         read_object(json.dumps(answer).encode(), path=PATH, name="stop", namespace="ns", uid="u")
+
+
+JOBS_PATH = "/apis/batch.volcano.sh/v1alpha1/jobs"
+
+
+@pytest.mark.parametrize("kind", ["JobList", ""])
+def test_a_list_is_one_of_the_collections_kind(kind: str):
+    listing = {"kind": kind, "metadata": {"resourceVersion": "7"}, "items": []}
+    assert read_listing(json.dumps(listing).encode(), path=JOBS_PATH) == listing
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": []},
+        {"kind": "Job", "metadata": {"resourceVersion": "7"}, "items": []},
+        {"kind": "JobList", "metadata": {"resourceVersion": "7"}},
+        {"kind": "JobList", "metadata": {}, "items": []},
+    ],
+)
+def test_any_other_list_is_a_failure(answer: Any):
+    with pytest.raises(ServerError, match="v1alpha1/jobs"):
+        read_listing(json.dumps(answer).encode(), path=JOBS_PATH)

@@ -66,17 +66,30 @@ def test_a_failure_tells_what_is_wrong(form: Form[str], piece: bytes):
 @pytest.mark.parametrize(
     ("form", "body"),
     [
-        (JSON_FORM, json.dumps({"metadata": {"resourceVersion": "12"}, "items": [POD, POD]}).encode()),
+        (
+            JSON_FORM,
+            json.dumps({"kind": "PodList", "metadata": {"resourceVersion": "12"}, "items": [POD, POD]}).encode(),
+        ),
         (PROTOBUF_FORM, pod_list([pod_message(POD)] * 2, version=12)),
     ],
 )
 def test_a_list_has_a_version_and_items(form: Form[str], body: bytes):
-    version, items = form.read_list(body)
-    assert version == 12
+    kind, version, items = form.read_list(body)
+    assert (kind, version) == ("PodList", 12)
     assert [form.read_item(item) for item in items] == ["a", "a"]
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"<html>", b"k8s\x00\xff\xff", b'{"metadata": {"resourceVersion": "x"}}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"<html>",
+        b"k8s\x00\xff\xff",
+        b'{"metadata": {"resourceVersion": "x"}, "items": []}',
+        b'{"metadata": {"resourceVersion": "7"}}',
+    ],
+)
 @pytest.mark.parametrize("form", [JSON_FORM, PROTOBUF_FORM])
 def test_a_list_that_is_none_is_unreadable(form: Form[str], body: bytes):
     with pytest.raises(Unreadable):
@@ -94,8 +107,8 @@ def test_a_list_may_hold_fields_that_nobody_knows():
     _, listing = unwrap(pod_list([pod_message(POD)] * 2, version=12))
     number, eight_bytes, four_bytes, text = b"\x18\x96\x01", b"\x21" + bytes(8), b"\x2d" + bytes(4), b"\x32\x01a"
     body = wrap("PodList", number + eight_bytes + listing + four_bytes + text)
-    version, items = PROTOBUF_FORM.read_list(body)
-    assert version == 12
+    kind, version, items = PROTOBUF_FORM.read_list(body)
+    assert (kind, version) == ("PodList", 12)
     assert [PROTOBUF_FORM.read_item(item) for item in items] == ["a", "a"]
 
 

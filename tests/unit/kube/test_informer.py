@@ -72,6 +72,28 @@ async def test_it_lists_and_then_follows(api: ApiClient, server: FakeServer) -> 
     assert seen == [("a", None, 1), ("b", None, 1), ("a", 1, 2), ("b", 1, None)]
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"kind":"NodeList","metadata":{"resourceVersion":"999"},"items":[]}',
+        b'{"kind":"Pod","metadata":{"resourceVersion":"999","name":"a","uid":"u"}}',
+        b'{"kind":"PodList","metadata":{"resourceVersion":"999"},"items":null}',
+    ],
+)
+async def test_nothing_is_forgotten_for_a_list_of_something_else(
+    api: ApiClient, server: FakeServer, answer: bytes
+) -> None:
+    server.put(PODS, "default", "a", value=1)
+    async with following(api) as (informer, seen):
+        server.compact()
+        server.inject(Answer(code=200, raw=answer), verb="GET", times=2)
+        server.put(PODS, "default", "b", value=1)
+        server.compact()
+        server.cut_watches()
+        await until(lambda: server.count("GET", "pods") >= 4 and names(informer) == {"a", "b"})
+    assert seen == [("a", None, 1), ("b", None, 1)]
+
+
 async def test_the_first_list_is_taken_from_the_cache_and_bookmarks_are_asked_for(
     api: ApiClient, server: FakeServer
 ) -> None:
