@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from vcjob.api.names import BUS_GROUP
-from vcjob.kube.answers import read_answer, read_listing
+from vcjob.kube.answers import read_answer
 from vcjob.kube.client import ApiClient
 from vcjob.kube.errors import ApiError, Conflict, NotFound, ServerError, may_have_happened
 from vcjob.lifecycle.outcome import EventNote
@@ -17,6 +17,7 @@ from vcjob.lifecycle.snapshot import Command
 from .decode import is_going, is_gone
 from .jobs import JobRecord
 from .memory import JobMemory
+from .presence import list_uids
 from .queue import Key
 
 __all__ = ("CommandRequest", "Commands")
@@ -116,7 +117,7 @@ class Commands:
             if not is_gone(answer) and not read_answer(is_going, answer, path=path):
                 raise ServerError("the answer to its deletion has a Command that is not being deleted", path=path)
         except (NotFound, Conflict):
-            if await self._is_there(request):
+            if request.uid in await list_uids(self._api, path):
                 raise  # the server could not get hold of it, or a proxy is confused
             # Deleted by somebody else, who carries it out or has withdrawn it; or by us, when the answer got lost.
             ours = request.uid in self._half_deleted
@@ -128,12 +129,6 @@ class Commands:
             raise
         self._half_deleted.discard(request.uid)
         return True
-
-    async def _is_there(self, request: CommandRequest) -> bool:
-        path = f"/apis/{BUS_GROUP}/v1alpha1/namespaces/{request.namespace}/commands"
-        answer = await self._api.get(path, params={"fieldSelector": f"metadata.name={request.name}"})
-        found = read_listing(answer, path=path)["items"]
-        return any(command["metadata"]["uid"] == request.uid for command in found)
 
 
 def _ignore(request: CommandRequest, why: str) -> None:

@@ -38,7 +38,8 @@ from .decode import decode_group, is_gone
 from .jobs import JobRecord
 from .memory import JobMemory
 from .objects import ObjectWriter
-from .pods import PodWriter, is_there
+from .pods import PodWriter
+from .presence import is_there
 from .queue import Key
 from .refusals import Refusal, judge
 from .reports import Report, Sink
@@ -105,13 +106,10 @@ class Executor:
         }
         async with self._slot(record):
             answer = await self._api.put(f"{record.path}/status", body, once=True)
-        job = self._read_job(answer, record)
+        job = read_object(answer, path=record.path, uid=record.uid)
         if job.get("status") != status:
             raise ServerError("the answer to a new status has another one", path=record.path)
         return job
-
-    def _read_job(self, answer: bytes, record: JobRecord) -> dict[str, Any]:
-        return read_object(answer, path=record.path, name=record.name, namespace=record.namespace, uid=record.uid)
 
     def _slot(self, record: JobRecord) -> "_LeadingSlot":
         return _LeadingSlot(self._limiter, record.key, self._assert_leading)
@@ -133,12 +131,12 @@ class Executor:
                 case PatchJob(patch=patch):
                     async with self._slot(record):
                         answer = await self._api.json_patch(record.path, list(patch))
-                    report.job = self._read_job(answer, record)
+                    report.job = read_object(answer, path=record.path, uid=record.uid)
                 case AnnotateJob(annotations=annotations):
                     body = {"metadata": {"uid": record.uid, "annotations": annotations}}
                     async with self._slot(record):
                         answer = await self._api.merge_patch(record.path, body)
-                    report.job = self._read_job(answer, record)
+                    report.job = read_object(answer, path=record.path, uid=record.uid)
                 case CreateGroup() | PatchGroup() | DeleteGroup():
                     refusal = await self._group(record, step)
                     report.refusals += [refusal] if refusal else []
@@ -167,7 +165,7 @@ class Executor:
                 }
                 async with self._slot(record):
                     answer = await self._api.create(path, manifest)
-                read_object(answer, path=path, name=step.name, namespace=record.namespace)
+                read_object(answer, path=f"{path}/{step.name}")
         except AlreadyExists:
             # The name is the Job's own (recorded in its spec), so a claim that has it is the one to mount.
             pass

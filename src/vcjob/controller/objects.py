@@ -93,8 +93,7 @@ class ObjectWriter:
                     transient=True,
                 )
             return await self._adopt(record, memory, step, have)
-        made = read_object(answer, path=path, name=wanted.ref.name, namespace=record.namespace)
-        self._remember(memory, step, made)
+        self._remember(memory, step, read_object(answer, path=f"{path}/{wanted.ref.name}"))
         return None
 
     async def delete(self, record: JobRecord, memory: JobMemory, ref: ObjectRef) -> None:
@@ -127,7 +126,7 @@ class ObjectWriter:
                 answer = await self._api.get(path)
         except NotFound:
             return None
-        return read_object(answer, path=path, name=path.rpartition("/")[2], namespace=record.namespace)
+        return read_object(answer, path=path)
 
     async def _adopt(
         self, record: JobRecord, memory: JobMemory, step: ApplyObject, have: dict[str, Any]
@@ -148,8 +147,7 @@ class ObjectWriter:
             path = f"{collection_path(wanted.ref, record.namespace)}/{wanted.ref.name}"
             async with self._slot(record):
                 answer = await self._api.merge_patch(path, patch)
-            meta = have["metadata"]
-            have = read_object(answer, path=path, name=meta["name"], namespace=record.namespace, uid=meta["uid"])
+            have = read_object(answer, path=path, uid=have["metadata"]["uid"])
         self._remember(memory, step, have)
         return None
 

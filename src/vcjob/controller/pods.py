@@ -22,14 +22,15 @@ from vcjob.lifecycle.pod import Pod
 from vcjob.lifecycle.render import PodRenderer
 from vcjob.lifecycle.steps import CreatePods, DeletePods
 
-from .decode import decode_uid, is_gone
+from .decode import is_gone
 from .decode_pods import decode_pod
 from .jobs import JobRecord
+from .presence import is_there
 from .queue import Key
 from .refusals import Refusal, judge
 from .reports import Report, Sink, Slot
 
-__all__ = ("PodWriter", "is_there")
+__all__ = ("PodWriter",)
 
 log = logging.getLogger(__name__)
 
@@ -196,12 +197,3 @@ class PodWriter:
         async with asyncio.TaskGroup() as group:
             running = 1
             group.create_task(work(), name=f"{verb} {record.namespace}/{record.name}")
-
-
-async def is_there(api: ApiClient, slot: Slot, path: str, *, uid: str) -> bool:
-    """Return whether the object at `path` is still that very one. Raises ApiError."""
-    try:
-        async with slot:
-            return read_answer(decode_uid, await api.get(path), path=path) == uid
-    except NotFound:
-        return False

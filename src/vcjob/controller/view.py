@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final, Generic, Protocol
 
 from vcjob.api.base import DNS_NAME
-from vcjob.api.names import BATCH_API_VERSION, BATCH_GROUP, LABEL_JOB_NAME, SCHEDULING_GROUP
+from vcjob.api.names import BATCH_GROUP, LABEL_JOB_NAME, SCHEDULING_GROUP
 from vcjob.gang.base import Gang, Group
 from vcjob.kube.answers import read_answer, read_listing, read_object
 from vcjob.kube.backoff import retry_delay
@@ -28,7 +28,8 @@ from vcjob.lifecycle.pod import FAILED, Pod
 
 from .decode import decode_group_event, read_number
 from .decode_pods import decode_pod_message, decode_pods
-from .jobs import JobRecord, make_record
+from .jobs import JobRecord, job_path, make_record
+from .presence import list_uids
 from .queue import Key
 from .reports import Sink
 
@@ -149,9 +150,9 @@ class View:
     async def read_job(self, record: JobRecord) -> None:
         """Read the Job anew, because a write has shown that the stored version is old."""
         try:
-            raw = self._read_job(await self._api.get(record.path), path=record.path, key=record.key)
+            raw = read_object(await self._api.get(record.path), path=record.path)
         except NotFound:
-            if record.uid in await self._list_uids(record.path):
+            if record.uid in await list_uids(self._api, record.path):
                 raise  # the server could not get hold of it, or a proxy is confused
             self.drop_job(record)
         else:
@@ -163,25 +164,16 @@ class View:
             len(key[1]) > _NAME_MAX or _NAME.fullmatch(key[1]) is None
         ):  # whoever makes a Command may write anything there, even half a URL
             return False
+        path = job_path(*key)
         try:
-            path = f"/apis/{BATCH_API_VERSION}/namespaces/{key[0]}/jobs/{key[1]}"
-            raw = self._read_job(await self._api.get(path), path=path, key=key)
+            raw = read_object(await self._api.get(path), path=path)
         except NotFound:
-            if await self._list_uids(path):
+            if await list_uids(self._api, path):
                 raise
             return False
         self.jobs.exhume(key)
         self.take_job(raw)
         return True
-
-    def _read_job(self, answer: bytes, *, path: str, key: Key) -> dict[str, Any]:
-        return read_object(answer, path=path, namespace=key[0], name=key[1])
-
-    async def _list_uids(self, path: str) -> set[str]:
-        """Return the UID of the Job at `path`, if a list has it: what one answer says is gone may be there."""
-        collection, _, name = path.rpartition("/")
-        answer = await self._api.get(collection, params={"fieldSelector": f"metadata.name={name}"})
-        return {raw["metadata"]["uid"] for raw in read_listing(answer, path=collection)["items"]}
 
     async def read_pods(self, record: JobRecord) -> None:
         """Read the Job's Pods anew, because its status and what the watch has shown do not go together."""

@@ -11,7 +11,17 @@ import msgspec
 from vcjob.kube.errors import ServerError
 from vcjob.kube.protobuf import DecodeError
 
-__all__ = ("can_be_list_of", "can_be_of", "check_deletion", "read_answer", "read_listing", "read_object", "read_typed")
+__all__ = (
+    "can_be_list_of",
+    "can_be_of",
+    "check_deletion",
+    "check_listing",
+    "is_version",
+    "read_answer",
+    "read_listing",
+    "read_object",
+    "read_typed",
+)
 
 T = TypeVar("T")
 
@@ -31,19 +41,14 @@ def read_typed(answer: bytes, type_: type[T], *, path: str) -> T:
     return read_answer(msgspec.json.Decoder(type_).decode, answer, path=path)
 
 
-def read_object(
-    answer: bytes, *, path: str, name: str, namespace: str | None = None, uid: str | None = None
-) -> dict[str, Any]:
-    """Return an API object of that name, and of that namespace and UID if they are given.
-
-    Raises ServerError when the answer is anything else; `path` is for the message.
-    """
+def read_object(answer: bytes, *, path: str, uid: str | None = None) -> dict[str, Any]:
+    """Return the API object at `path`, with that UID if it is given. Raises ServerError when the answer is another."""
     found = read_answer(_decode_object, answer, path=path)
-    meta = found.get("metadata")
-    if not isinstance(meta, dict) or not _is_version(meta.get("resourceVersion")) or not meta.get("uid"):
+    if not _is_object(found):
         raise ServerError(f"the answer about {path} is no object", path=path)
+    namespace, name = _address(path)
     asked = {"name": name, "namespace": namespace, "uid": uid}
-    if any(value is not None and meta.get(field) != value for field, value in asked.items()):
+    if any(value is not None and found["metadata"].get(field) != value for field, value in asked.items()):
         raise ServerError(f"the answer about {path} is about another object", path=path)
     return found
 
@@ -60,21 +65,28 @@ def check_deletion(answer: bytes, *, path: str, uid: str | None) -> None:
         about = found.get("metadata")
     if (
         not isinstance(about, dict)
-        or about.get("name") != path.rpartition("/")[2]
+        or about.get("name") != _address(path)[1]
         or (uid is not None and about.get("uid", uid) != uid)
     ):
         raise ServerError(f"the answer about the deletion of {path} is about something else", path=path)
 
 
 def read_listing(answer: bytes, *, path: str) -> dict[str, Any]:
-    """Return an API list with its metadata. Raises ServerError when it is none."""
+    """Return an API list with its metadata. Raises ServerError when it is none of the collection at `path`."""
     found = read_answer(_decode_object, answer, path=path)
-    meta, items = found.get("metadata"), found.get("items")
-    if not isinstance(meta, dict) or not _is_version(meta.get("resourceVersion")) or not isinstance(items, list):
+    check_listing(found, path=path)
+    return found
+
+
+def check_listing(found: Any, *, path: str) -> None:
+    """Raise ServerError unless what was decoded is a list of the collection at `path`."""
+    meta, items = (found.get("metadata"), found.get("items")) if isinstance(found, dict) else (None, None)
+    if not isinstance(meta, dict) or not is_version(meta.get("resourceVersion")) or not isinstance(items, list):
         raise ServerError(f"the answer about {path} is no list", path=path)
+    if not all(map(_is_object, items)):
+        raise ServerError(f"the answer about {path} lists what is no object", path=path)
     if not can_be_list_of(path, str(found.get("kind") or "")):
         raise ServerError(f"the answer about {path} is a {found['kind']}", path=path)
-    return found
 
 
 def can_be_of(path: str, kind: str) -> bool:
@@ -87,5 +99,19 @@ def can_be_list_of(path: str, kind: str) -> bool:
     return not kind or (kind.endswith("List") and can_be_of(path, kind.removesuffix("List")))
 
 
-def _is_version(value: object) -> bool:
+def is_version(value: object) -> bool:
+    """Return whether something is a resourceVersion that can be compared: a number, as text."""
     return isinstance(value, str) and value.isascii() and value.isdecimal()
+
+
+def _is_object(found: Any) -> bool:
+    meta = found.get("metadata") if isinstance(found, dict) else None
+    if not isinstance(meta, dict) or not meta.get("name") or not meta.get("uid"):
+        return False
+    return is_version(meta.get("resourceVersion"))
+
+
+def _address(path: str) -> tuple[str | None, str]:
+    """Return namespace, None without one, and name of the object at `path`."""
+    *_, root, namespace, _, name = path.split("/")
+    return namespace if root == "namespaces" else None, name

@@ -92,6 +92,10 @@ class _Series:
     waiting: bool = False  # in the queue, or on its way
     attempts: int = 0
 
+    @property
+    def path(self) -> str:
+        return f"{_collection(self.ref)}/{self.name}"
+
 
 @dataclass(slots=True, kw_only=True)
 class _Reason:
@@ -319,16 +323,15 @@ class EventRecorder:
             "reportingInstance": self._instance,
         }
         try:
-            read_object(await self._api.create(_collection(ref), body), path=_collection(ref), name=series.name)
+            read_object(await self._api.create(_collection(ref), body), path=series.path)
         except AlreadyExists:  # an earlier answer was lost
             pass
         series.created = True
 
     async def _patch(self, series: _Series) -> None:
         body = {"count": series.count, "lastTimestamp": _stamp(series.last), "message": series.message}
-        path = f"{_collection(series.ref)}/{series.name}"
         try:
-            read_object(await self._api.merge_patch(path, body), path=path, name=series.name)
+            read_object(await self._api.merge_patch(series.path, body), path=series.path)
         except NotFound:  # it has expired on the server
             await self._create(series)
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from vcjob.kube.answers import is_version
 from vcjob.kube.pieces import Split, split_frames, split_lines
 from vcjob.kube.protobuf import (
     PROTOBUF,
@@ -187,7 +188,7 @@ def read_line(line: bytes) -> Identity | Bookmark | Failure:
         return _read_control(line)
     if told.event not in _CHANGES:
         return _read_control(line)
-    if not (told.key[1] and told.uid and told.version.isdecimal()):
+    if not (told.key[1] and told.uid and is_version(told.version)):
         raise Unreadable("an object without name, uid or version")
     return told
 

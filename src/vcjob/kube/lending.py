@@ -14,14 +14,14 @@ import logging
 import random
 import weakref
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
 import aiohttp
-import msgspec
 
-from vcjob.kube.answers import can_be_list_of, can_be_of
+from vcjob.kube.answers import can_be_of, check_listing
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.clock import steady
+from vcjob.kube.errors import ServerError
 from vcjob.kube.forms import Failure, Identity, Unreadable, read_line
 from vcjob.kube.pieces import split_lines
 
@@ -40,38 +40,12 @@ _GONE: Final = 410
 _OLD: Final = frozenset({"resourceVersion", "continue"})
 _JSON: Final = "application/json"
 _QUOTED: Final = 300  # bytes of what a server says of its failure
+_DISCOVERY: Final = ("APIGroup", "APIGroupDiscoveryList", "APIGroupList", "APIResourceList", "APIVersions")
 
 _EXPIRED: Final = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}'
 
 Sieve = Callable[[str, Identity], bool]
 """Says of a watch's path and of which object an event in it tells whether the borrower is to see it."""
-
-
-class _Meta(msgspec.Struct, gc=False):
-    name: str
-    uid: str
-
-
-class _Item(msgspec.Struct, gc=False):
-    metadata: _Meta
-
-
-class _ListMeta(msgspec.Struct, gc=False):
-    version: str = msgspec.field(name="resourceVersion")
-
-
-class _List(msgspec.Struct, gc=False):
-    metadata: _ListMeta
-    items: list[_Item]
-    kind: str = ""
-
-
-class _Discovery(msgspec.Struct, gc=False):
-    kind: Literal["APIGroup", "APIGroupDiscoveryList", "APIGroupList", "APIResourceList", "APIVersions"]
-
-
-_decode_list = msgspec.json.Decoder(_List).decode
-_decode_discovery = msgspec.json.Decoder(_Discovery).decode
 
 
 class Patience:
@@ -140,7 +114,7 @@ class Patience:
                     response.close()
                     request.url = request.url.without_query_params(*old)
                     continue
-                failure = await self._find_fault(response, is_watch=is_watch)
+                failure = await _find_fault(response, is_watch=is_watch)
                 if not failure:
                     self.heard[path] = steady()
                     self.failing.pop(path, None)
@@ -154,20 +128,10 @@ class Patience:
             await asyncio.sleep(_delay(attempt, asked))
             attempt += 1
 
-    async def _find_fault(self, response: aiohttp.ClientResponse, *, is_watch: bool) -> str:
-        """Return why an answer is not handed over, "" when it is; a 401 is, since who logs in is the borrower."""
-        if response.status == _UNAUTHORIZED:
-            return ""
-        if response.status != _OK:
-            return f"HTTP {response.status}"
-        return "" if is_watch else await _find_strange(response)
-
     async def _space(self, path: str) -> None:
         """Wait a little when a watch of this path has begun just now: one that is cut again and again must not spin."""
-        begun = self._begun.get(path)
-        spacing = _WATCH_SPACING_S
-        if broken := self._broken.get(path, 0):
-            spacing = max(spacing, _delay(broken, None))
+        begun, broken = self._begun.get(path), self._broken.get(path, 0)
+        spacing = _delay(broken, None) if broken else _WATCH_SPACING_S
         if begun is not None and (left := begun + spacing - steady()) > 0:
             await asyncio.sleep(left)
         self._begun[path] = steady()
@@ -239,29 +203,30 @@ class _Sifted:
                     return f"the watch tells of a {told.kind}"
                 if self._sieve is not None and not self._sieve(self._path, told):
                     return ""
-            json.loads(line)  # as the borrower will, whose parser has other limits
+            json.loads(line)  # as the borrower will, whose parser has its own limits
         except (Unreadable, ValueError, RecursionError) as error:
             return f"the watch cannot be read: {error}"
         kept.append(line)
         return ""
 
 
-async def _find_strange(response: aiohttp.ClientResponse) -> str:
-    """Return why an answer is neither a list nor of discovery, which is all that is asked for; "" when it is."""
+async def _find_fault(response: aiohttp.ClientResponse, *, is_watch: bool) -> str:
+    """Return why an answer is not handed over, "" when it is; a 401 is, since who logs in is the borrower."""
+    if response.status == _UNAUTHORIZED:
+        return ""
+    if response.status != _OK:
+        return f"HTTP {response.status}"
+    if is_watch:
+        return ""
     if response.content_type != _JSON:
         return f"an answer in {response.content_type}"
-    body = await response.read()
     try:
-        json.loads(body)  # as the borrower will, whose parser has other limits
-        found = _decode_list(body)
-    except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
-        try:
-            _decode_discovery(body)
-        except ValueError:
-            return f"an answer that cannot be read: {error}"
-        return ""
-    if not can_be_list_of(response.url.path, found.kind):
-        return f"an answer that is a {found.kind}"
+        found = json.loads(await response.read())  # as the borrower will, whose parser has its own limits
+        # Lists and discovery are all that is asked for.
+        if not isinstance(found, dict) or found.get("kind") not in _DISCOVERY:
+            check_listing(found, path=response.url.path)
+    except (ServerError, ValueError, RecursionError) as error:
+        return f"an answer that cannot be read: {error}"
     return ""
 
 

@@ -136,7 +136,7 @@ class CertificateKeeper:
         for collection in CONFIGURATION_PATHS.values():
             path = f"{collection}/{self._settings.configuration}"
             try:
-                have = read_object(await self._api.get(path), path=path, name=self._settings.configuration)
+                have = read_object(await self._api.get(path), path=path)
             except NotFound:
                 continue
             for webhook in have.get("webhooks") or ():
@@ -147,9 +147,8 @@ class CertificateKeeper:
         return tuple(found)
 
     async def _read(self) -> dict[str, Any] | None:
-        path = self._secret_path(self._settings.secret)
         try:
-            return read_object(await self._api.get(path), path=path, name=self._settings.secret)
+            return read_object(await self._api.get(self._secret_path), path=self._secret_path)
         except NotFound:
             return None
 
@@ -159,16 +158,14 @@ class CertificateKeeper:
         if secret is None:
             meta = {"name": settings.secret, "namespace": settings.namespace}
             body = {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "Opaque", "data": data}
-            path = self._secret_path("")
-            answer = await self._api.create(path, body)
+            answer = await self._api.create(self._secret_path.rpartition("/")[0], body)
         else:
-            path = self._secret_path(settings.secret)
-            answer = await self._api.put(path, {**secret, "data": data})
-        read_object(answer, path=path, name=settings.secret)
+            answer = await self._api.put(self._secret_path, {**secret, "data": data})
+        read_object(answer, path=self._secret_path)
 
-    def _secret_path(self, name: str) -> str:
-        collection = f"/api/v1/namespaces/{self._settings.namespace}/secrets"
-        return f"{collection}/{name}" if name else collection
+    @property
+    def _secret_path(self) -> str:
+        return f"/api/v1/namespaces/{self._settings.namespace}/secrets/{self._settings.secret}"
 
     async def _publish(self, bundle: tuple[bytes, ...]) -> None:
         """Make both configurations trust the bundle. One that is not there yet needs to trust nobody."""
@@ -178,7 +175,7 @@ class CertificateKeeper:
             path = f"{collection}/{self._settings.configuration}"
             for _ in range(_TRIES):
                 try:
-                    found = read_object(await self._api.get(path), path=path, name=self._settings.configuration)
+                    found = read_object(await self._api.get(path), path=path)
                 except NotFound:
                     log.debug("webhook configuration is not there", extra={"path": path})
                     all_there = False
@@ -188,7 +185,7 @@ class CertificateKeeper:
                     break
                 try:
                     answer = await self._api.json_patch(path, operations)
-                    read_object(answer, path=path, name=self._settings.configuration)
+                    read_object(answer, path=path)
                 except Conflict:
                     continue
                 log.info("webhook configuration trusts new authorities", extra={"path": path})

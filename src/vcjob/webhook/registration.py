@@ -73,7 +73,7 @@ async def registered(
     try:
         for kind, path in CONFIGURATION_PATHS.items():
             made = configuration(kind, name=name, routes=routes, url=url, authority=authority)
-            read_object(await api.create(path, made), path=path, name=name)
+            read_object(await api.create(path, made), path=f"{path}/{name}")
         log.info("webhooks registered", extra={"configuration": name, "url": url})
         yield
     finally:

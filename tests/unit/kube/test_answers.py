@@ -55,7 +55,7 @@ META = {"name": "stop", "namespace": "ns", "uid": "u", "resourceVersion": "7"}
 
 def test_an_object_is_what_it_was_asked_for():
     answer = json.dumps({"metadata": META}).encode()
-    assert read_object(answer, path=PATH, name="stop", namespace="ns", uid="u") == {"metadata": META}
+    assert read_object(answer, path=PATH, uid="u") == {"metadata": META}
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_an_object_is_what_it_was_asked_for():
 )
 def test_any_other_object_is_a_failure(answer: Any):
     with pytest.raises(ServerError, match="commands/stop"):
-        read_object(json.dumps(answer).encode(), path=PATH, name="stop", namespace="ns", uid="u")
+        read_object(json.dumps(answer).encode(), path=PATH, uid="u")
 
 
 JOBS_PATH = "/apis/batch.volcano.sh/v1alpha1/jobs"

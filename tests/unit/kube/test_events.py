@@ -42,7 +42,9 @@ class MemoryEvents:
         return self._stored(name)
 
     def _stored(self, name: str) -> bytes:
-        return json.dumps({"metadata": {"name": name, "uid": name, "resourceVersion": "1"}}).encode()
+        return json.dumps(
+            {"metadata": {"name": name, "namespace": "default", "uid": name, "resourceVersion": "1"}}
+        ).encode()
 
     async def merge_patch(self, path: str, body: dict[str, Any]) -> bytes:
         await self._call("PATCH")

@@ -40,6 +40,8 @@ class MemoryApi:
         """Store an object under a new version."""
         self._version += 1
         item["metadata"] |= {"uid": path, "resourceVersion": str(self._version)}
+        if path == SECRET:
+            item["metadata"]["namespace"] = "system"
         self.objects[path] = item
         return json.dumps(item).encode()
 
