@@ -7,8 +7,7 @@ the PodGroup goes to the default Queue.
 import logging
 from typing import Any, Final
 
-import msgspec
-
+from vcjob.kube.answers import read_object
 from vcjob.kube.client import ApiClient
 from vcjob.kube.errors import ApiError
 
@@ -19,13 +18,6 @@ log = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 2.0  # the API server waits 10 s for the whole answer
 
 
-class _Namespace(msgspec.Struct):
-    metadata: dict[str, Any]
-
-
-_decode: Final = msgspec.json.Decoder(_Namespace).decode
-
-
 class Namespaces:
     """The Namespaces of the cluster."""
 
@@ -34,9 +26,9 @@ class Namespaces:
 
     async def read(self, name: str) -> dict[str, Any]:
         """Return a Namespace; an empty one when it cannot be read."""
+        path = f"/api/v1/namespaces/{name}"
         try:
-            found = _decode(await self._api.get(f"/api/v1/namespaces/{name}", timeout_s=_TIMEOUT_S))
-        except (ApiError, msgspec.DecodeError) as error:
+            return read_object(await self._api.get(path, timeout_s=_TIMEOUT_S), path=path)
+        except ApiError as error:
             log.warning("namespace cannot be read", extra={"namespace": name, "error": str(error)})
             return {}
-        return {"metadata": found.metadata}

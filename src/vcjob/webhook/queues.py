@@ -12,13 +12,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from vcjob.admission.problem import Problem
 from vcjob.admission.queue_tree import QueueTree, make_tree
 from vcjob.api.names import SCHEDULING_GROUP
+from vcjob.kube.answers import read_listing
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.errors import ApiError, NotFound, NotServed
@@ -35,13 +34,6 @@ _FRESH_FOR_S: Final = 1.0
 _USABLE_FOR_S: Final = 10.0  # while a fresh one is on its way
 _PATIENCE_S: Final = 0.1
 _TIMEOUT_S: Final = 2.0  # the API server waits 10 s for the whole answer
-
-
-class _List(msgspec.Struct):
-    items: list[dict[str, Any]]
-
-
-_decode: Final = msgspec.json.Decoder(_List).decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +98,10 @@ class Queues:
     async def _list(self) -> _Listing:
         asked_at = steady()
         try:
-            queues = _decode(await self._api.get(_PATH, timeout_s=_TIMEOUT_S)).items
+            queues = read_listing(await self._api.get(_PATH, timeout_s=_TIMEOUT_S), path=_PATH)["items"]
         except (NotFound, NotServed):
             return _Listing(asked_at=asked_at)
-        except (ApiError, msgspec.DecodeError) as error:
+        except ApiError as error:
             self._on_failure()
             log.warning("queues cannot be read; objects are let in", extra={"error": str(error)})
             return _Listing(asked_at=asked_at)
