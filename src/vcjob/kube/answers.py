@@ -1,6 +1,6 @@
 """Reading answers of 2xx: what is not what was asked for is a failure of the way to the server, not of the caller.
 
-Pure. A proxy may answer with a page of its own, with nothing, or with half of it.
+Pure. A proxy may answer with a page of its own, with nothing, with half of it, or with what another has asked for.
 """
 
 from collections.abc import Callable
