@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 _IN_FLIGHT: Final = 64  # Pods of one Job that may be on their way; the limiter decides how many really are
 _SLICE_S: Final = 5.0  # then the Job is looked at, whose Pods do something by now, and the rest is done after that
+_AT_FIRST: Final = 16  # so few until one has been taken
 _AFTER_REFUSAL: Final = 1  # the first try after a refusal is a single Pod, then 2, 4, 8 ...
 
 
@@ -91,7 +92,7 @@ class PodWriter:
             except AlreadyExists:
                 await self._look_at_namesake(record, f"{path}/{rendered.name}", report)
 
-        width = _AFTER_REFUSAL if careful else _IN_FLIGHT
+        width = _AFTER_REFUSAL if careful else _AT_FIRST
         await self._for_each(step.members, create, report, record=record, width=width, verb="create pods")
 
     async def _look_at_namesake(self, record: JobRecord, path: str, report: Report) -> None:
@@ -148,7 +149,7 @@ class PodWriter:
             else:
                 self._store.put(read_answer(decode_pod, answer, path=path))
 
-        await self._for_each(step.pods, delete, report, record=record, width=_IN_FLIGHT, verb="delete pods")
+        await self._for_each(step.pods, delete, report, record=record, width=_AT_FIRST, verb="delete pods")
 
     async def _for_each(
         self,
@@ -160,7 +161,7 @@ class PodWriter:
         width: int,
         verb: str,
     ) -> None:
-        """Act on every item, `width` at a time, doubling after each success up to the limit of one Job.
+        """Act on every item, `width` at a time, twice as many after each success up to the limit of one Job.
 
         Stops handing out items at the first refusal, when the Job is no more or its spec has changed, when it is called
         and when it ought to be looked at.
@@ -188,12 +189,15 @@ class PodWriter:
                         return
                     if width < most:
                         width = min(most, width * 2)
-                    while running < width:
-                        running += 1
-                        group.create_task(work(), name=f"{verb} {record.namespace}/{record.name}")
+                    fill_up()
             finally:
                 running -= 1
 
+        def fill_up() -> None:
+            nonlocal running
+            while running < width:
+                running += 1
+                group.create_task(work(), name=f"{verb} {record.namespace}/{record.name}")
+
         async with asyncio.TaskGroup() as group:
-            running = 1
-            group.create_task(work(), name=f"{verb} {record.namespace}/{record.name}")
+            fill_up()

@@ -174,7 +174,8 @@ def _prerequisites(snapshot: Snapshot, creations: CreatePods | None, *, startabl
         return (PatchJob(patch=patch),)
     if _is_forwarded(snapshot) and job.metadata.annotations.get(ANNOTATION_JOB_FORWARDING) != "true":
         return (AnnotateJob(annotations={ANNOTATION_JOB_FORWARDING: "true"}),)
-    return (*_claim_steps(snapshot), *_object_steps(snapshot, creations), *_group_steps(snapshot, startable=startable))
+    # The group first: the scheduler has something to do with it while the rest is made.
+    return (*_group_steps(snapshot, startable=startable), *_claim_steps(snapshot), *_object_steps(snapshot, creations))
 
 
 def _is_forwarded(snapshot: Snapshot) -> bool:

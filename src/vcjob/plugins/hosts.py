@@ -43,8 +43,11 @@ def host(job: Job, *, task: Task, index: int) -> str:
 
 def hosts(job: Job, *, task: Task) -> tuple[str, ...]:
     """Return the names of a task's Pods in the order of their index, each once."""
-    count = min(task.replicas, 1) if task.pod_spec.get("hostname") else task.replicas
-    return tuple(host(job, task=task, index=index) for index in range(count))
+    if task.pod_spec.get("hostname"):
+        return (host(job, task=task, index=0),) if task.replicas > 0 else ()
+    # Spelled out, since a task may have ten thousand.
+    before, after = f"{job.name}-{task.name}-", f".{subdomain(job, task=task)}"
+    return tuple([f"{before}{index}{after}" for index in range(task.replicas)])
 
 
 def fits_env(name: str, value: str) -> bool:

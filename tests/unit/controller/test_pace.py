@@ -27,6 +27,14 @@ def test_nothing_waits_when_nothing_happened():
     assert pace.delay(1000.0) < 0.01
 
 
+def test_a_job_is_left_alone_the_longer_the_more_happens():
+    pace = Pace()
+    assert pace.take(1000.0, pods=0) < 0.001
+    for look in range(500):
+        spacing = pace.take(1000.0 + look / 500, pods=0)
+    assert spacing > 0.015
+
+
 def test_looks_at_a_hundred_jobs_cost_a_tenth_of_a_core_at_most():
     assert run(Pace(), jobs=100, pods=10, seconds=6.0) / 6.0 * 350e-6 < 0.1
 

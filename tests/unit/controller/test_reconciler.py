@@ -203,6 +203,30 @@ def test_a_refused_write_is_tried_again_ever_more_seldom(verb, plural, moves):
     begin(two, story, volcano=True)
 
 
+def test_a_large_job_that_is_refused_costs_few_requests():
+    world = world_with(build().task("w", 200))
+    attempts = 0
+
+    def refuse(asked: str, key: Key) -> ApiError | None:
+        nonlocal attempts
+        if (asked, key[0]) != ("create", PODS):
+            return None
+        attempts += 1
+        return Forbidden("exceeded quota", code=403)
+
+    async def story(world: World) -> None:
+        nonlocal attempts
+        world.operator.api.refuse = refuse
+        await world.catch_up(0)
+        assert 1 <= attempts <= 16
+        attempts = 0
+        world.cluster.now += 2
+        await world.catch_up(0)
+        assert attempts == 1
+
+    run(world, story)
+
+
 def test_a_rejection_is_forgotten_with_the_spec_that_caused_it():
     async def story(world: World) -> None:
         world.operator.api.refuse = refusing("create", PODS, Invalid("no such field", code=422))
