@@ -115,12 +115,13 @@ class Executor:
         return _LeadingSlot(self._limiter, record.key, self._assert_leading)
 
     async def _run(self, record: JobRecord, memory: JobMemory, step: Step, report: Report, *, forwarded: bool) -> None:
+        careful = memory.refusals > 0
         try:
             match step:
                 case CreatePods():
-                    await self._pods.create(record, step, report, careful=memory.refusals > 0, forwarded=forwarded)
+                    await self._pods.create(record, step, report, careful=careful, forwarded=forwarded)
                 case DeletePods():
-                    await self._pods.delete(record, step, report)
+                    await self._pods.delete(record, step, report, careful=careful)
                 case ApplyObject():
                     refusal = await self._objects.apply(record, memory, step)
                     report.refusals += [refusal] if refusal else []

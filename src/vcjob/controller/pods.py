@@ -65,7 +65,7 @@ class PodWriter:
     async def create(
         self, record: JobRecord, step: CreatePods, report: Report, *, careful: bool, forwarded: bool
     ) -> None:
-        """Create the step's Pods; `careful` begins with a single one, because the last try was refused."""
+        """Create the step's Pods."""
         renderer = PodRenderer(
             record.revision, gang=self._gang, version=step.version, retry_count=step.retry_count, forwarded=forwarded
         )
@@ -92,8 +92,7 @@ class PodWriter:
             except AlreadyExists:
                 await self._look_at_namesake(record, f"{path}/{rendered.name}", report)
 
-        width = _AFTER_REFUSAL if careful else _AT_FIRST
-        await self._for_each(step.members, create, report, record=record, width=width, verb="create pods")
+        await self._for_each(step.members, create, report, record=record, careful=careful, verb="create pods")
 
     async def _look_at_namesake(self, record: JobRecord, path: str, report: Report) -> None:
         """A Pod of the wanted name is there: ours that the watch has not shown yet, or somebody else's."""
@@ -120,7 +119,7 @@ class PodWriter:
             sentence = f"pod {pod.name} exists and does not belong to this Job; delete or rename it"
             report.refusals.append(Refusal(reason="NameConflict", message=sentence))
 
-    async def delete(self, record: JobRecord, step: DeletePods, report: Report) -> None:
+    async def delete(self, record: JobRecord, step: DeletePods, report: Report, *, careful: bool) -> None:
         """Delete the step's Pods, with a mark that it was us if the step asks for it."""
 
         async def delete(pod: Pod) -> None:
@@ -149,7 +148,7 @@ class PodWriter:
             else:
                 self._store.put(read_answer(decode_pod, answer, path=path))
 
-        await self._for_each(step.pods, delete, report, record=record, width=_AT_FIRST, verb="delete pods")
+        await self._for_each(step.pods, delete, report, record=record, careful=careful, verb="delete pods")
 
     async def _for_each(
         self,
@@ -158,17 +157,19 @@ class PodWriter:
         report: Report,
         *,
         record: JobRecord,
-        width: int,
+        careful: bool,
         verb: str,
     ) -> None:
-        """Act on every item, `width` at a time, twice as many after each success up to the limit of one Job.
+        """Act on every item, many at a time: few at first, twice as many after each success up to the limit of one Job.
+
+        `careful` begins with a single one, because the last try was refused.
 
         Stops handing out items at the first refusal, when the Job is no more or its spec has changed, when it is called
         and when it ought to be looked at.
         """
         items = iter(todo)
         most = min(_IN_FLIGHT, len(todo))
-        width = min(width, most)
+        width = min(_AFTER_REFUSAL if careful else _AT_FIRST, most)
         running = 0
         refused = len(report.refusals)
         end = steady() + _SLICE_S

@@ -203,20 +203,22 @@ def test_a_refused_write_is_tried_again_ever_more_seldom(verb, plural, moves):
     begin(two, story, volcano=True)
 
 
-def test_a_large_job_that_is_refused_costs_few_requests():
-    world = world_with(build().task("w", 200))
+@pytest.mark.parametrize("verb", ["create", "delete"])
+def test_a_large_job_that_is_refused_costs_few_requests(verb):
     attempts = 0
 
     def refuse(asked: str, key: Key) -> ApiError | None:
         nonlocal attempts
-        if (asked, key[0]) != ("create", PODS):
+        if (asked, key[0]) != (verb, PODS):
             return None
         attempts += 1
-        return Forbidden("exceeded quota", code=403)
+        return Forbidden("you may not", code=403)
 
     async def story(world: World) -> None:
         nonlocal attempts
         world.operator.api.refuse = refuse
+        if verb == "delete":
+            world.command(0)
         await world.catch_up(0)
         assert 1 <= attempts <= 16
         attempts = 0
@@ -224,7 +226,11 @@ def test_a_large_job_that_is_refused_costs_few_requests():
         await world.catch_up(0)
         assert attempts == 1
 
-    run(world, story)
+    large = build().task("w", 200)
+    if verb == "create":
+        run(world_with(large), story)
+    else:
+        begin(large, story)
 
 
 def test_a_rejection_is_forgotten_with_the_spec_that_caused_it():
