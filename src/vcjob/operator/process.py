@@ -50,7 +50,8 @@ _RIGHTS_AGAIN_S: Final = 5.0
 _DOUBT_S: Final = 30.0  # at least between two questions about rights while all are there
 _DEAF_S: Final = 330.0  # the informers reconnect by themselves much sooner
 _STUCK_S: Final = 300.0
-_LAG_S: Final = 10.0
+_PULSE_S: Final = 5.0
+_LAG_S: Final = 15.0
 _WELL_S: Final = 60.0
 
 
@@ -232,7 +233,7 @@ class Operator:
     async def _feel_pulse(self) -> None:
         while True:
             self._heartbeat = steady()
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(_PULSE_S)
 
     async def _ask_for_rights(self, api: ApiClient, engine: Engine, gang: Gang) -> None:
         """Find out which rights are missing; ask again as long as one is, and when something was forbidden."""
