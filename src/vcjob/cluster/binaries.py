@@ -50,7 +50,7 @@ def find_binaries(tools: Sequence[Tool], *, say: Progress) -> Mapping[str, Path]
     Minutes may pass when a program must be built.
     """
     tried: list[tuple[str, str]] = []
-    found = _from_assets(tools, tried=tried)
+    found = _from_assets(tools, tried=tried, say=say)
     cache = binary_cache()
     if missing := [tool for tool in tools if tool.name not in found and not _is_program(cache / tool.name)]:
         tried.append((f"the cache {cache}", f"does not hold {_names(missing)}"))
@@ -59,7 +59,7 @@ def find_binaries(tools: Sequence[Tool], *, say: Progress) -> Mapping[str, Path]
     return {tool.name: found.get(tool.name, cache / tool.name) for tool in tools}
 
 
-def _from_assets(tools: Sequence[Tool], *, tried: list[tuple[str, str]]) -> dict[str, Path]:
+def _from_assets(tools: Sequence[Tool], *, tried: list[tuple[str, str]], say: Progress) -> dict[str, Path]:
     named = os.environ.get(_ASSETS)
     if not named:
         tried.append((_ASSETS, "is not set"))
@@ -67,7 +67,9 @@ def _from_assets(tools: Sequence[Tool], *, tried: list[tuple[str, str]]) -> dict
     folder = Path(named).expanduser().absolute()
     found = {tool.name: folder / tool.name for tool in tools if _is_program(folder / tool.name)}
     if absent := [tool for tool in tools if tool.name not in found]:
-        tried.append((f"{_ASSETS}={named}", f"does not hold {_names(absent)}"))
+        lack = f"does not hold {_names(absent)}" if folder.is_dir() else "is no folder"
+        tried.append((f"{_ASSETS}={named}", lack))
+        say(f"{_ASSETS}={named} {lack}; looking elsewhere")
     return found
 
 

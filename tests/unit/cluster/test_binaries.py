@@ -41,3 +41,14 @@ def test_a_file_that_cannot_be_run_is_no_program(tmp_path: Path):
     put(tmp_path / "assets" / "etcd", mode=0o644)
     cached = put(binary_cache() / "etcd")
     assert find_binaries((ETCD,), say=SAY) == {"etcd": cached}
+
+
+@pytest.mark.parametrize(("folder", "sentence"), [("assets", "does not hold etcd"), ("nowhere", "is no folder")])
+def test_that_the_named_folder_did_not_help_is_said(
+    folder: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path / folder))
+    put(binary_cache() / "etcd")
+    said = io.StringIO()
+    find_binaries((ETCD,), say=Progress(said))
+    assert said.getvalue() == f"KUBEBUILDER_ASSETS={tmp_path / folder} {sentence}; looking elsewhere\n"
