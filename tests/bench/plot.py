@@ -3,7 +3,8 @@
 
     python tests/bench/plot.py runs.jsonl docs/performance.svg
 
-Each point is the median of a shape's runs. SVG is written as text, so that nothing has to be installed for it.
+Each point is the median of a shape's runs; whole lives, whose CPU pays for more, are left out. SVG is
+written as text, so that nothing has to be installed for it.
 """
 
 import argparse
@@ -37,6 +38,8 @@ def medians(runs: list[dict[str, Any]]) -> dict[str, dict[int, dict[str, float]]
     """Return by kind of Job, then by number of Pods, the medians of the figures."""
     found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for run in runs:
+        if run["life"]:
+            continue
         jobs, pods = (int(part) for part in run["shape"].split("x"))
         kind = "one Job" if jobs == 1 else f"Jobs of {pods} Pod{'s' if pods > 1 else ''}"
         found.setdefault(kind, {}).setdefault(jobs * pods, []).append(run)
