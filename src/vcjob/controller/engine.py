@@ -72,6 +72,7 @@ class Engine:
             gang=gang,
             assert_leading=assert_leading,
             is_current=self.view.is_current,
+            is_there=self.view.has_job,
             is_called=self._is_called,
         )
         self._reconciler = Reconciler(
@@ -176,11 +177,12 @@ class Engine:
         result = PassResult.SUCCESS
         try:
             with self._observer.passing(key):
-                again = await self._pass(key)
+                try:
+                    again = await self._pass(key)
+                except* NotLeading:  # by itself, or from some of many writes side by side
+                    pass
             self._failed.pop(key, None)
             result = PassResult.SUCCESS if again is None else PassResult.REQUEUE_AFTER
-        except NotLeading:
-            pass
         except ApiError as error:
             result, again = PassResult.ERROR, self._after_failure(key, judge(error, action="look at the Job"))
             log.info(
@@ -188,11 +190,12 @@ class Engine:
                 extra={"job": "/".join(key), "error": error.message, "wait_s": round(again, 2)},
             )
         except Exception as error:  # whatever one Job makes us stumble over must not stop the others
-            refusal = Refusal(reason=type(error).__name__, message=str(error))
+            cause = _first(error)
+            refusal = Refusal(reason=type(cause).__name__, message=str(cause))
             result, again = PassResult.ERROR, self._after_failure(key, refusal)
             log.exception("pass failed unexpectedly", extra={"job": "/".join(key), "wait_s": round(again, 2)})
             if (record := self.view.job(key)) is not None:
-                sentence = f"the operator stumbles over this Job and tries again: {type(error).__name__}: {error}"
+                sentence = f"the operator stumbles over this Job and tries again: {type(cause).__name__}: {cause}"
                 self._observer.event(record, EventNote(type="Warning", reason="PassFailed", message=sentence))
         finally:
             self.oldest_pass.pop(key, None)
@@ -235,3 +238,10 @@ class Engine:
         delay = wait_after(refusal, attempt=count - 1, chance=random.random())
         # Somebody waits for a Command, and one that is deleted already is known to this process alone.
         return min(delay, _COMMAND_CAP_S) if self._is_called(key) else delay
+
+
+def _first(error: Exception) -> Exception:
+    """Return the error itself; of those that came from tasks side by side the first, which says what it is about."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error

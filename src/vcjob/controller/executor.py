@@ -64,6 +64,7 @@ class Executor:
         gang: Gang,
         assert_leading: Callable[[], None],
         is_current: Callable[[JobRecord], bool],
+        is_there: Callable[[Key, str], bool],
         is_called: Callable[[Key], bool],
     ) -> None:
         self._api = api
@@ -71,7 +72,15 @@ class Executor:
         self._groups = groups
         self._assert_leading = assert_leading
         self._objects = ObjectWriter(api, slot=self._slot)
-        self._pods = PodWriter(api, slot=self._slot, store=pods, gang=gang, is_current=is_current, is_called=is_called)
+        self._pods = PodWriter(
+            api,
+            slot=self._slot,
+            store=pods,
+            gang=gang,
+            is_current=is_current,
+            is_there=is_there,
+            is_called=is_called,
+        )
 
     async def run_stage(self, record: JobRecord, memory: JobMemory, stage: Stage, *, forwarded: bool) -> Report:
         """Carry out the steps of a stage side by side."""

@@ -51,14 +51,18 @@ class PodWriter:
         store: Sink[Pod],
         gang: Gang,
         is_current: Callable[[JobRecord], bool],
+        is_there: Callable[[Key, str], bool],
         is_called: Callable[[Key], bool],
     ) -> None:
-        """`is_called`: whether somebody wants something else of the Job, a Command for instance."""
+        """`is_there`: whether there is a Job of this key and UID; `is_called`: whether somebody wants something else of
+        the Job, a Command for instance.
+        """
         self._api = api
         self._slot = slot
         self._store = store
         self._gang = gang
         self._is_current = is_current
+        self._is_there = is_there
         self._is_called = is_called
         self._encode = msgspec.json.Encoder().encode
 
@@ -109,11 +113,12 @@ class PodWriter:
                 f"pod {pod.name} has lost its label {LABEL_JOB_NAME}={record.name}; set it again or delete the Pod"
             )
             report.refusals.append(Refusal(reason="NameConflict", message=sentence))
-        elif pod.owner_uid and pod.job != record.name:
+        elif pod.owner_uid and self._is_there((record.namespace, pod.job), pod.owner_uid):
             sentence = f"pod {pod.name} belongs to Job {pod.job}; rename a Job or one of its tasks"
             report.refusals.append(Refusal(reason="NameConflict", message=sentence))
         elif pod.owner_uid:
-            sentence = f"pod {pod.name} belongs to an earlier Job of this name and is not gone yet"
+            whose = "an earlier Job of this name" if pod.job == record.name else f"Job {pod.job}, which is gone,"
+            sentence = f"pod {pod.name} belongs to {whose} and is not gone yet"
             report.refusals.append(Refusal(reason="OldPodsTerminating", message=sentence))
         else:
             sentence = f"pod {pod.name} exists and does not belong to this Job; delete or rename it"
@@ -186,7 +191,7 @@ class PodWriter:
                     try:
                         await act(item)
                     except ApiError as error:
-                        report.refusals.append(judge(error, action=f"{verb} ({error.path.rpartition('/')[2]})"))
+                        report.refusals.append(judge(error, action=_describe(verb, error)))
                         return
                     if width < most:
                         width = min(most, width * 2)
@@ -202,3 +207,9 @@ class PodWriter:
 
         async with asyncio.TaskGroup() as group:
             fill_up()
+
+
+def _describe(verb: str, error: ApiError) -> str:
+    """Say what was refused. A creation has no name in its path, and the server names the Pod."""
+    name = error.path.rpartition("/")[2]
+    return verb if name in ("", "pods") else f"{verb} ({name})"

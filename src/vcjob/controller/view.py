@@ -97,6 +97,11 @@ class View:
     def job(self, key: Key) -> JobRecord | None:
         return self.jobs.get(key)
 
+    def has_job(self, key: Key, uid: str) -> bool:
+        """Return whether there is a Job of this key and UID."""
+        record = self.jobs.get(key)
+        return record is not None and record.uid == uid
+
     def pods_of(self, record: JobRecord) -> Mapping[str, Pod]:
         return self._pods_by_job.get(record.key, _NO_PODS)
 

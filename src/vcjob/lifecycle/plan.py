@@ -36,7 +36,7 @@ def plan(snapshot: Snapshot) -> Plan:
         return NOTHING
     census = take_census(snapshot.revision.job, snapshot.pods)
     if snapshot.phase.is_finished:
-        return _explain(_held(_plan_finished(snapshot, census), snapshot), snapshot, decide(snapshot, ()))
+        return _explain(_held(_plan_finished(snapshot, census), snapshot, census), snapshot, decide(snapshot, ()))
     if problem := _impossible(snapshot, census):
         return _plan_failure(snapshot, census, problem)
     causes = find_causes(snapshot, census)
@@ -51,21 +51,21 @@ def _plan_phase(snapshot: Snapshot, census: Census, verdict: Verdict) -> Plan:
     if snapshot.phase in (Phase.PENDING, Phase.RUNNING):
         return _finish_if_ended(snapshot, census, plan_members(snapshot, census, verdict))
     if snapshot.phase is Phase.RESTARTING:
-        return _held(_plan_restarting(snapshot, census), snapshot)
+        return _held(_plan_restarting(snapshot, census), snapshot, census)
     if snapshot.phase is Phase.ABORTED:
-        return _held(_plan_aborted(snapshot, census), snapshot)
-    return _held(_plan_ending(snapshot, census), snapshot)
+        return _held(_plan_aborted(snapshot, census), snapshot, census)
+    return _held(_plan_ending(snapshot, census), snapshot, census)
 
 
-def _held(made: Plan, snapshot: Snapshot) -> Plan:
-    """Return the plan without its deletions while one of them has just been refused."""
+def _held(made: Plan, snapshot: Snapshot, census: Census) -> Plan:
+    """Return the plan without its deletions while one of them has just been refused: the Pods are still there."""
     hold = snapshot.hold
     if hold is None or not hold.deletion or not made.stages:
         return made
     status = _waiting(made.status or snapshot.status, hold.message.replace(_WAIT_MARK, " / "))
     # What was to be removed is still there, and only its mark tells the next process so.
     marks = {key: value for key, value in snapshot.status.controlled.items() if key.startswith(mark_key(""))}
-    status = replace(status, controlled={**marks, **status.controlled})
+    status = with_counters(replace(status, controlled={**marks, **status.controlled}), census.counters)
     return replace(made, status=status, stages=(), write=Write.REPLAN, wake=hold.until)
 
 
@@ -223,7 +223,7 @@ def _impossible(snapshot: Snapshot, census: Census) -> str:
 
 
 def _plan_failure(snapshot: Snapshot, census: Census, message: str) -> Plan:
-    made = _held(_conclude(snapshot, census, Phase.FAILED, reason="InvalidSpec", message=message), snapshot)
+    made = _held(_conclude(snapshot, census, Phase.FAILED, reason="InvalidSpec", message=message), snapshot, census)
     return replace(made, events=(EventNote(type="Warning", reason="InvalidSpec", message=message),))
 
 
@@ -231,7 +231,9 @@ def _finish_if_ended(snapshot: Snapshot, census: Census, members: Plan) -> Plan:
     status = members.status
     if status is None or status.phase is None or not status.phase.is_finished:
         return members
-    return _held(_conclude(snapshot, census, status.phase, reason=status.reason, message=status.message), snapshot)
+    return _held(
+        _conclude(snapshot, census, status.phase, reason=status.reason, message=status.message), snapshot, census
+    )
 
 
 def _conclude(snapshot: Snapshot, census: Census, phase: Phase, *, reason: str, message: str) -> Plan:

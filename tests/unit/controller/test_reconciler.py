@@ -233,6 +233,52 @@ def test_a_large_job_that_is_refused_costs_few_requests(verb):
         begin(large, story)
 
 
+def test_pods_whose_deletion_is_refused_are_not_counted_as_terminating():
+    async def story(world: World) -> None:
+        world.operator.api.refuse = refusing("delete", PODS, Forbidden("you may not", code=403))
+        world.command(ACTIONS.index("AbortJob"))
+        for _ in range(5):
+            await world.catch_up(0)
+            world.cluster.now += 1
+        job = world.job
+        assert job is not None
+        status = job["status"]
+        assert (status["state"]["phase"], status.get("running"), status.get("terminating")) == ("Aborting", 2, None)
+        assert "you may not" in status["state"]["message"]
+
+    begin(two, story)
+
+
+@pytest.mark.parametrize(
+    ("other_is_there", "reason", "words"),
+    [
+        pytest.param(True, "NameConflict", "belongs to Job other; rename a Job or one of its tasks", id="it lives"),
+        pytest.param(False, "OldPodsTerminating", "belongs to Job other, which is gone, and is not gone", id="gone"),
+    ],
+)
+def test_a_pod_of_another_job_is_a_conflict_for_as_long_as_that_job_is_there(other_is_there, reason, words):
+    world = world_with(two)
+
+    async def story(world: World) -> None:
+        other = copy.deepcopy(world.job)
+        other["metadata"] |= {"name": "other", "uid": "other", "deletionTimestamp": "2030-01-01T00:00:00Z"}
+        if other_is_there:
+            world.operator.engine.view.take_job(other)
+        owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "other", "uid": "other"}
+        labels = {"volcano.sh/job-name": "other", "volcano.sh/task-spec": "x"}
+        owned = {"name": "j-w-0", "labels": labels, "ownerReferences": [{**owner, "controller": True}]}
+        world.cluster.create(PODS, {"metadata": owned, "spec": {}, "status": {"phase": "Pending"}})
+        world.operator.hear_all()
+        for _ in range(4):
+            world.cluster.now += 10
+            await world.catch_up(0)
+        state = world.job["status"]["state"]
+        assert state["reason"] == reason
+        assert words in state["message"]
+
+    run(world, story)
+
+
 def test_a_rejection_is_forgotten_with_the_spec_that_caused_it():
     async def story(world: World) -> None:
         world.operator.api.refuse = refusing("create", PODS, Invalid("no such field", code=422))
