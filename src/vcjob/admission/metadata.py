@@ -10,7 +10,7 @@ from .names import A_LABEL, A_SUBDOMAIN, is_dns_label, is_dns_subdomain, is_labe
 from .problem import Problem
 from .raw import entries, items, mapping, text
 
-__all__ = ("check_keys", "check_metadata")
+__all__ = ("check_keys", "check_labels", "check_metadata")
 
 ANNOTATIONS_MAX: Final = 256 * 1024  # bytes of all keys and values together
 KEY: Final = "a key must be at most 63 letters, digits and -_. , perhaps behind a domain and a slash"
@@ -35,14 +35,19 @@ def check_metadata(metadata: Mapping[str, Any]) -> Iterator[Problem]:
                 yield Problem(field=f"metadata.ownerReferences[{index}].{name}", value=None, message="Required value")
 
 
-def check_keys(metadata: Mapping[str, Any], *, field: str) -> Iterator[Problem]:
-    """Yield what is wrong with labels and annotations."""
-    for key, value in mapping(metadata, "labels").items():
+def check_labels(labels: Mapping[str, Any], *, field: str) -> Iterator[Problem]:
+    """Yield what is wrong with labels, or with a selector that lists some."""
+    for key, value in labels.items():
         if not is_label_key(str(key)):
-            yield Problem(field=f"{field}.labels", value=str(key), message=KEY)
+            yield Problem(field=field, value=str(key), message=KEY)
         elif isinstance(value, str) and not is_label_value(value):
             message = "a label's value must be at most 63 letters, digits and -_."
-            yield Problem(field=f"{field}.labels[{key}]", value=value, message=message)
+            yield Problem(field=f"{field}[{key}]", value=value, message=message)
+
+
+def check_keys(metadata: Mapping[str, Any], *, field: str) -> Iterator[Problem]:
+    """Yield what is wrong with labels and annotations."""
+    yield from check_labels(mapping(metadata, "labels"), field=f"{field}.labels")
     size = 0
     for key, value in mapping(metadata, "annotations").items():
         if not is_label_key(str(key).lower()):  # here, unlike in a label, the domain may have capitals

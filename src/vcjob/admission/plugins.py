@@ -7,18 +7,11 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from vcjob.api.job import Job
-from vcjob.plugins.mpi import Mpi
 from vcjob.plugins.registry import broken_plugins, enabled_plugins, known_names, unknown_plugins
 
 from .problem import Problem
 
-__all__ = ("check_mpi_master", "check_plugins", "plugin_warnings")
-
-
-def check_mpi_master(job: Job) -> Iterator[Problem]:
-    """Yield a problem when the Job uses mpi and has no master task."""
-    if Mpi.name in job.spec.plugins:
-        yield from _own_problems(job, only=Mpi.name)
+__all__ = ("check_plugins", "plugin_warnings")
 
 
 def check_plugins(job: Job) -> Iterator[Problem]:
@@ -44,13 +37,11 @@ def plugin_warnings(job: Job) -> Iterator[str]:
         yield f"spec.plugins: a plugin failed: {type(error).__name__}: {error}"
 
 
-def _own_problems(job: Job, *, only: str | None = None) -> Iterator[Problem]:
+def _own_problems(job: Job) -> Iterator[Problem]:
     try:
         for plugin in enabled_plugins(job):
-            if only is None or plugin.name == only:
-                for sentence in plugin.problems():
-                    said = _without(plugin.name, sentence)
-                    yield Problem(field=f"spec.plugins.{plugin.name}", value=None, message=said)
+            for sentence in plugin.problems():
+                yield Problem(field=f"spec.plugins.{plugin.name}", value=None, message=_without(plugin.name, sentence))
     except Exception as error:  # a template with anything in it, or the code of another package
         message = f"a plugin failed: {type(error).__name__}: {error}"
         yield Problem(field="spec.plugins", value=None, message=message)

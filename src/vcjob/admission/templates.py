@@ -11,7 +11,7 @@ from vcjob.api.job import Task
 from vcjob.api.quantity import InvalidQuantity, parse_quantity
 
 from .containers import check_container
-from .metadata import check_keys
+from .metadata import check_keys, check_labels
 from .names import A_LABEL, A_SUBDOMAIN, is_dns_label, is_dns_subdomain
 from .problem import Problem, refused
 from .raw import entries, integer, items, mapping, text
@@ -20,6 +20,8 @@ __all__ = ("check_template",)
 
 RESTART_POLICIES: Final = ("", "Always", "OnFailure", "Never")
 DNS_POLICIES: Final = ("", "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+TOLERATION_OPERATORS: Final = ("", "Equal", "Exists", "Lt", "Gt")
+TAINT_EFFECTS: Final = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 LABEL: Final = f"must be {A_LABEL}"
 SUBDOMAIN: Final = f"must be {A_SUBDOMAIN}"
 
@@ -52,10 +54,20 @@ def check_template(task: Task, *, index: int) -> Iterator[Problem]:
     if items(spec, "ephemeralContainers"):
         message = "ephemeral containers not allowed in pod template"
         yield Problem(field=f"{field}.ephemeralContainers", value=None, message=message)
+    yield from check_labels(mapping(spec, "nodeSelector"), field=f"{field}.nodeSelector")
+    yield from _check_tolerations(spec, field=field)
     yield from _check_volumes(spec, field=field)
     yield from _check_containers(spec, field=field)
     if task.topology_policy not in ("", "none"):
         yield from _check_whole_cpus(spec, index=index)
+
+
+def _check_tolerations(spec: Mapping[str, Any], *, field: str) -> Iterator[Problem]:
+    for index, toleration in entries(spec, "tolerations"):
+        for name, allowed in (("operator", TOLERATION_OPERATORS), ("effect", TAINT_EFFECTS)):
+            if (value := text(toleration, name)) not in allowed:
+                message = f"Unsupported value: it must be one of {', '.join(allowed[1:])}"
+                yield Problem(field=f"{field}.tolerations[{index}].{name}", value=value, message=message)
 
 
 def _check_volumes(spec: Mapping[str, Any], *, field: str) -> Iterator[Problem]:

@@ -17,7 +17,7 @@ from .defaulting import effective_job
 from .dependencies import check_dependencies
 from .metadata import check_metadata
 from .names import check_job_name
-from .plugins import check_mpi_master, check_plugins, plugin_warnings
+from .plugins import check_plugins, plugin_warnings
 from .policies import check_policies, policy_warnings
 from .problem import Problem, Severity, denial, refused
 from .queues import check_queue
@@ -83,9 +83,6 @@ def _problems(job: Job) -> Iterator[Problem]:
     spec = job.spec
     if not spec.tasks:
         yield Problem(field="spec.tasks", value=None, message="No task specified in job spec")
-        return
-    if without_master := tuple(check_mpi_master(job)):
-        yield from without_master
         return
     yield from check_topology(spec.network_topology, field="spec.networkTopology")
     yield from check_tasks(job)

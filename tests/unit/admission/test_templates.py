@@ -141,6 +141,19 @@ BAD = {
     ),
     "restart policy": (job().pod(restartPolicy="Sometimes"), "spec.restartPolicy Unsupported value"),
     "DNS policy": (job().pod(dnsPolicy="Mine"), "spec.dnsPolicy Unsupported value"),
+    "node selector": (job().pod(nodeSelector={"bad key": "v"}), "spec.nodeSelector a key must be"),
+    "node selector's value": (
+        job().pod(nodeSelector={"a": "v v"}),
+        "spec.nodeSelector[a] a label's value must be",
+    ),
+    "toleration": (
+        job().pod(tolerations=[{"operator": "Exists"}, {"operator": "Foo"}]),
+        "spec.tolerations[1].operator Unsupported value",
+    ),
+    "toleration's effect": (
+        job().pod(tolerations=[{"key": "a", "effect": "Never"}]),
+        "spec.tolerations[0].effect Unsupported value",
+    ),
     "hostname": (job().pod(hostname="a.b"), "spec.hostname must be a DNS label"),
     "subdomain": (job().pod(subdomain="A"), "spec.subdomain must be a DNS label"),
     "service account": (job().pod(serviceAccountName="A"), "spec.serviceAccountName must be a DNS subdomain"),

@@ -263,8 +263,9 @@ def test_a_repeated_task_name_ends_the_search_in_the_tasks() -> None:
     assert fields(job().tasks(task("a"), task("a"), task("b", template={}))) == ["spec.tasks[1].name"]
 
 
-def test_without_an_mpi_master_nothing_else_is_told() -> None:
-    assert fields(job().plugins("mpi", "nosuch").spec(minAvailable=9)) == ["spec.plugins.mpi"]
+def test_without_an_mpi_master_everything_else_is_told_too() -> None:
+    found = fields(job().plugins("mpi", "nosuch").spec(minAvailable=9))
+    assert found == ["spec.minAvailable", "spec.plugins", "spec.plugins.mpi"]
 
 
 def test_problems_of_different_places_are_told_together() -> None:
