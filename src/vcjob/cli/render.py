@@ -112,8 +112,8 @@ def render(
             raise click.ClickException(f"Job {revision.job.name}: {error}") from error
         pods = [pod for pod in preview.pods if pod_name in (None, pod.name)]
         if not pods and pod_name is not None:
-            known = ", ".join(pod.name for pod in preview.pods[:5])
-            raise click.ClickException(f"Job {revision.job.name} has no pod '{pod_name}'; its pods: {known} …")
+            known = ", ".join(pod.name for pod in preview.pods[:5]) + (" …" if len(preview.pods) > 5 else "")
+            raise click.ClickException(f"Job {revision.job.name} has no pod '{pod_name}'; its pods: {known}")
         for note in dict.fromkeys(note for pod in pods for note in pod.notes):
             click.echo(f"note: {note.message}", err=True)
         if show_env:

@@ -9,6 +9,7 @@ import msgspec
 
 __all__ = ("set_up_logging",)
 
+_SPECIAL: Final = frozenset(' "=\n')  # what a value without quotes cannot hold
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",
     "asctime",
@@ -54,7 +55,7 @@ class _TextFormatter(logging.Formatter):
 
 def _quoted(value: Any) -> str:
     text = str(value)
-    return f'"{text}"' if " " in text or not text else text
+    return text if text and not _SPECIAL.intersection(text) else msgspec.json.encode(text).decode()
 
 
 class _JsonFormatter(logging.Formatter):

@@ -175,4 +175,4 @@ def test_an_unknown_pod_is_named_with_those_that_there_are() -> None:
     result = run(str(EXAMPLES / "pytorch.yaml"), "--pod", "nope")
     assert result.exit_code == 1
     assert "no pod 'nope'" in result.output
-    assert "pytorch-job-master-0" in result.output
+    assert "its pods: pytorch-job-master-0, pytorch-job-worker-0, pytorch-job-worker-1\n" in result.output
