@@ -47,7 +47,8 @@ log = logging.getLogger(__name__)
 _STOP_S: Final = 4.0  # from the end of the delay to the end of the process
 _ASK_AGAIN_S: Final = 3.0
 _POLL_S: Final = 0.1
-_LAG_S: Final = 10.0
+_PULSE_S: Final = 5.0
+_LAG_S: Final = 15.0
 _LOOPBACK: Final = "127.0.0.1"
 
 
@@ -208,7 +209,7 @@ class Webhook:
     async def _feel_pulse(self) -> None:
         while True:
             self._heartbeat = steady()
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(_PULSE_S)
 
     def _live_checks(self) -> Iterable[Check]:
         def loop_lag() -> str:
