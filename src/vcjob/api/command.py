@@ -34,6 +34,6 @@ class Command(Model):
     action: Text = Field(
         "", description="What to do: AbortJob, ResumeJob, TerminateJob, CompleteJob, RestartJob, OpenQueue, CloseQueue."
     )
-    target: CommandTarget | None = Field(None, description="The Job or Queue that it is for.")
+    target: CommandTarget = Field(description="The Job or Queue that it is for.")
     reason: Text = Field("", description="Why, as one CamelCase word.")
     message: Text = Field("", description="Why, for people.")

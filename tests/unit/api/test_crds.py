@@ -118,6 +118,10 @@ def test_a_field_of_the_job_has_its_constraints(path: tuple[str, ...], expected:
     assert {key: node.get(key) for key in expected} == expected
 
 
+def test_a_command_for_nothing_is_refused_because_nobody_would_ever_look_at_it() -> None:
+    assert schema_at("Command")["required"] == ["target"]
+
+
 def test_a_template_keeps_only_the_metadata_that_a_pod_takes_from_it() -> None:
     metadata = schema_at("Job", "spec", "tasks", "[]", "template", "metadata")
     assert set(metadata["properties"]) == {"name", "namespace", "labels", "annotations", "finalizers"}
