@@ -4,14 +4,21 @@ Liveness fails only for what a restart heals (a dead watcher, a stuck pass, a lo
 is missing around the process.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from aiohttp import web
 
+from vcjob.kube.clock import steady
+
 from .settings import BindAddress
 
-__all__ = ("CannotListen", "Check", "HealthServer")
+__all__ = ("CannotListen", "Check", "HealthServer", "Pulse")
+
+_PULSE_S: Final = 5.0  # each waking costs a process that has nothing to do
+_LAG_S: Final = 15.0
 
 
 class CannotListen(Exception):
@@ -27,6 +34,22 @@ class Check:
 
     name: str
     find_fault: Callable[[], str]
+
+
+class Pulse:
+    """The pulse of the event loop, which somebody must `feel` for as long as the process runs."""
+
+    def __init__(self) -> None:
+        self._felt_at = steady()
+
+    async def feel(self) -> None:
+        while True:
+            self._felt_at = steady()
+            await asyncio.sleep(_PULSE_S)
+
+    def find_fault(self) -> str:
+        lag = steady() - self._felt_at
+        return f"the event loop has not turned for {lag:.0f} s" if lag > _LAG_S else ""
 
 
 class HealthServer:

@@ -30,7 +30,7 @@ from vcjob.kube.errors import ApiError
 from vcjob.kube.events import EventRecorder
 from vcjob.kube.lease import LeaseElector
 
-from .health import Check, HealthServer
+from .health import Check, HealthServer, Pulse
 from .logs import set_up_logging
 from .metrics import Metrics
 from .observing import Observing, read_gauges
@@ -50,8 +50,6 @@ _RIGHTS_AGAIN_S: Final = 5.0
 _DOUBT_S: Final = 30.0  # at least between two questions about rights while all are there
 _DEAF_S: Final = 330.0  # the informers reconnect by themselves much sooner
 _STUCK_S: Final = 300.0
-_PULSE_S: Final = 5.0
-_LAG_S: Final = 15.0
 _WELL_S: Final = 60.0
 
 
@@ -83,7 +81,7 @@ class Operator:
         self._awaited: list[str] = ["starting"]  # sentences: what the start waits for
         self._missing_rights: tuple[str, ...] = ()
         self._doubt = asyncio.Event()  # something was forbidden: perhaps a right has been taken away
-        self._heartbeat = steady()
+        self._pulse = Pulse()
         self._identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
 
     async def run(self) -> int:
@@ -150,7 +148,7 @@ class Operator:
         stop_kopf = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._feel_pulse(), name="pulse")
+                group.create_task(self._pulse.feel(), name="pulse")
                 group.create_task(self._ask_for_rights(api, engine, gang), name="rights")
                 group.create_task(recorder.run(), name="events")
                 await wait_for_kinds(api, groups=gang.uses_groups, tell=self._awaited)
@@ -230,11 +228,6 @@ class Operator:
 
     # Health
 
-    async def _feel_pulse(self) -> None:
-        while True:
-            self._heartbeat = steady()
-            await asyncio.sleep(_PULSE_S)
-
     async def _ask_for_rights(self, api: ApiClient, engine: Engine, gang: Gang) -> None:
         """Find out which rights are missing; ask again as long as one is, and when something was forbidden."""
         needs = list_needs(groups=gang.uses_groups, elects=self._settings.leader_elect)
@@ -266,10 +259,6 @@ class Operator:
             log.warning("namespaces do not exist, or not yet", extra={"namespaces": ", ".join(absent)})
 
     def _live_checks(self, engine: Engine, watchers: Watchers) -> Iterable[Check]:
-        def loop_lag() -> str:
-            lag = steady() - self._heartbeat
-            return f"the event loop has not turned for {lag:.0f} s" if lag > _LAG_S else ""
-
         def watches() -> str:
             if not self._kopf_started.is_set():
                 return ""
@@ -288,7 +277,7 @@ class Operator:
             return ""
 
         return (
-            Check(name="loop", find_fault=loop_lag),
+            Check(name="loop", find_fault=self._pulse.find_fault),
             Check(name="watches", find_fault=watches),
             Check(name="kopf", find_fault=watchers.find_dead),
             Check(name="passes", find_fault=passes),

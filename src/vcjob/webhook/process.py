@@ -18,10 +18,9 @@ import uvloop
 
 from vcjob import __version__
 from vcjob.kube.client import ApiClient
-from vcjob.kube.clock import steady
 from vcjob.kube.credentials import Credentials, load_credentials
 from vcjob.kube.errors import ApiError
-from vcjob.operator.health import CannotListen, Check, HealthServer
+from vcjob.operator.health import CannotListen, Check, HealthServer, Pulse
 from vcjob.operator.logs import set_up_logging
 from vcjob.operator.preflight import find_served
 from vcjob.operator.settings import BindAddress
@@ -47,8 +46,6 @@ log = logging.getLogger(__name__)
 _STOP_S: Final = 4.0  # from the end of the delay to the end of the process
 _ASK_AGAIN_S: Final = 3.0
 _POLL_S: Final = 0.1
-_PULSE_S: Final = 5.0
-_LAG_S: Final = 15.0
 _LOOPBACK: Final = "127.0.0.1"
 
 
@@ -76,7 +73,7 @@ class Webhook:
         )
         self._awaited: list[str] = ["starting"]  # sentences: what the start waits for
         self._certificate_fault: list[str] = []
-        self._heartbeat = steady()
+        self._pulse = Pulse()
 
     async def run(self) -> int:
         """Run until told to stop; return the exit code."""
@@ -115,7 +112,7 @@ class Webhook:
     async def _serve(self, api: ApiClient) -> None:
         settings = self._settings
         async with asyncio.TaskGroup() as group:
-            helpers = [group.create_task(self._feel_pulse(), name="pulse")]
+            helpers = [group.create_task(self._pulse.feel(), name="pulse")]
             await self._wait_for_kinds(api)
             authority = b""
             match settings.certificates:
@@ -206,17 +203,8 @@ class Webhook:
 
     # Health
 
-    async def _feel_pulse(self) -> None:
-        while True:
-            self._heartbeat = steady()
-            await asyncio.sleep(_PULSE_S)
-
     def _live_checks(self) -> Iterable[Check]:
-        def loop_lag() -> str:
-            lag = steady() - self._heartbeat
-            return f"the event loop has not turned for {lag:.0f} s" if lag > _LAG_S else ""
-
-        return (Check(name="loop", find_fault=loop_lag),)
+        return (Check(name="loop", find_fault=self._pulse.find_fault),)
 
     def _ready_checks(self) -> Iterable[Check]:
         return (
