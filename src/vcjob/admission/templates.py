@@ -18,10 +18,14 @@ from .raw import entries, integer, items, mapping, text
 
 __all__ = ("check_template",)
 
-RESTART_POLICIES: Final = ("", "Always", "OnFailure", "Never")
-DNS_POLICIES: Final = ("", "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-TOLERATION_OPERATORS: Final = ("", "Equal", "Exists", "Lt", "Gt")
-TAINT_EFFECTS: Final = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
+POLICIES: Final = {
+    "restartPolicy": ("Always", "OnFailure", "Never"),
+    "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
+}
+TOLERATION: Final = {
+    "operator": ("Equal", "Exists", "Lt", "Gt"),
+    "effect": ("NoSchedule", "PreferNoSchedule", "NoExecute"),
+}
 LABEL: Final = f"must be {A_LABEL}"
 SUBDOMAIN: Final = f"must be {A_SUBDOMAIN}"
 
@@ -36,10 +40,7 @@ def check_template(task: Task, *, index: int) -> Iterator[Problem]:
         yield Problem(
             field=f"{field}.containers", value=None, message="Required value: a Pod has at least one container"
         )
-    for name, allowed in (("restartPolicy", RESTART_POLICIES), ("dnsPolicy", DNS_POLICIES)):
-        if (value := text(spec, name)) not in allowed:
-            message = f"Unsupported value: it must be one of {', '.join(allowed[1:])}"
-            yield Problem(field=f"{field}.{name}", value=value, message=message)
+    yield from _check_words(spec, POLICIES, field=field)
     for name, is_valid, rule in (
         ("hostname", is_dns_label, LABEL),
         ("subdomain", is_dns_label, LABEL),
@@ -55,19 +56,19 @@ def check_template(task: Task, *, index: int) -> Iterator[Problem]:
         message = "ephemeral containers not allowed in pod template"
         yield Problem(field=f"{field}.ephemeralContainers", value=None, message=message)
     yield from check_labels(mapping(spec, "nodeSelector"), field=f"{field}.nodeSelector")
-    yield from _check_tolerations(spec, field=field)
+    for place, toleration in entries(spec, "tolerations"):
+        yield from _check_words(toleration, TOLERATION, field=f"{field}.tolerations[{place}]")
     yield from _check_volumes(spec, field=field)
     yield from _check_containers(spec, field=field)
     if task.topology_policy not in ("", "none"):
         yield from _check_whole_cpus(spec, index=index)
 
 
-def _check_tolerations(spec: Mapping[str, Any], *, field: str) -> Iterator[Problem]:
-    for index, toleration in entries(spec, "tolerations"):
-        for name, allowed in (("operator", TOLERATION_OPERATORS), ("effect", TAINT_EFFECTS)):
-            if (value := text(toleration, name)) not in allowed:
-                message = f"Unsupported value: it must be one of {', '.join(allowed[1:])}"
-                yield Problem(field=f"{field}.tolerations[{index}].{name}", value=value, message=message)
+def _check_words(found: Mapping[str, Any], known: Mapping[str, tuple[str, ...]], *, field: str) -> Iterator[Problem]:
+    for name, allowed in known.items():
+        if (value := text(found, name)) not in ("", *allowed):
+            message = f"Unsupported value: it must be one of {', '.join(allowed)}"
+            yield Problem(field=f"{field}.{name}", value=value, message=message)
 
 
 def _check_volumes(spec: Mapping[str, Any], *, field: str) -> Iterator[Problem]:

@@ -28,7 +28,7 @@ LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
 def host_label(job: Job, *, task: Task, index: int) -> str:
     """Return the hostname of a Pod."""
-    return task.pod_spec.get("hostname") or f"{job.name}-{task.name}-{index}"
+    return task.pod_spec.get("hostname") or f"{_stem(job, task)}{index}"
 
 
 def subdomain(job: Job, *, task: Task) -> str:
@@ -46,8 +46,12 @@ def hosts(job: Job, *, task: Task) -> tuple[str, ...]:
     if task.pod_spec.get("hostname"):
         return (host(job, task=task, index=0),) if task.replicas > 0 else ()
     # Spelled out, since a task may have ten thousand.
-    before, after = f"{job.name}-{task.name}-", f".{subdomain(job, task=task)}"
-    return tuple([f"{before}{index}{after}" for index in range(task.replicas)])
+    stem, domain = _stem(job, task), subdomain(job, task=task)
+    return tuple([f"{stem}{index}.{domain}" for index in range(task.replicas)])
+
+
+def _stem(job: Job, task: Task) -> str:
+    return f"{job.name}-{task.name}-"
 
 
 def fits_env(name: str, value: str) -> bool:
