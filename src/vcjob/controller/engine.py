@@ -72,7 +72,7 @@ class Engine:
             gang=gang,
             assert_leading=assert_leading,
             is_current=self.view.is_current,
-            is_there=self.view.has_job,
+            has_job=self.view.has_job,
             is_called=self._is_called,
         )
         self._reconciler = Reconciler(

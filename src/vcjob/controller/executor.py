@@ -64,7 +64,7 @@ class Executor:
         gang: Gang,
         assert_leading: Callable[[], None],
         is_current: Callable[[JobRecord], bool],
-        is_there: Callable[[Key, str], bool],
+        has_job: Callable[[Key, str], bool],
         is_called: Callable[[Key], bool],
     ) -> None:
         self._api = api
@@ -78,7 +78,7 @@ class Executor:
             store=pods,
             gang=gang,
             is_current=is_current,
-            is_there=is_there,
+            has_job=has_job,
             is_called=is_called,
         )
 

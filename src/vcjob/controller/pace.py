@@ -28,13 +28,13 @@ class Pace:
 
     def take(self, now: float, *, pods: int) -> float:
         """Count a look at a Job of so many Pods; return for how many seconds to leave that Job alone."""
-        self._spent = self._fade(now) + _LOOK_S
-        self._at = now
+        self._fade(now)
+        self._spent += _LOOK_S
         return min(_ALONE_MAX_S, max(_ALONE_S * self._load, pods * _POD_S / _SHARE))
 
     def delay(self, now: float) -> float:
         """Return for how many seconds a look that can wait should."""
-        self._spent, self._at = self._fade(now), now
+        self._fade(now)
         return self._load * _DELAY_S
 
     @property
@@ -42,5 +42,6 @@ class Pace:
         """How much of their share looks have cost lately, 1 at most."""
         return min(1.0, self._spent / _MEMORY_S / _SHARE)
 
-    def _fade(self, now: float) -> float:
-        return self._spent * exp((self._at - now) / _MEMORY_S)
+    def _fade(self, now: float) -> None:
+        self._spent *= exp((self._at - now) / _MEMORY_S)
+        self._at = now

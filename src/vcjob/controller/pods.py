@@ -51,10 +51,10 @@ class PodWriter:
         store: Sink[Pod],
         gang: Gang,
         is_current: Callable[[JobRecord], bool],
-        is_there: Callable[[Key, str], bool],
+        has_job: Callable[[Key, str], bool],
         is_called: Callable[[Key], bool],
     ) -> None:
-        """`is_there`: whether there is a Job of this key and UID; `is_called`: whether somebody wants something else of
+        """`has_job`: whether there is a Job of this key and UID; `is_called`: whether somebody wants something else of
         the Job, a Command for instance.
         """
         self._api = api
@@ -62,7 +62,7 @@ class PodWriter:
         self._store = store
         self._gang = gang
         self._is_current = is_current
-        self._is_there = is_there
+        self._has_job = has_job
         self._is_called = is_called
         self._encode = msgspec.json.Encoder().encode
 
@@ -113,7 +113,7 @@ class PodWriter:
                 f"pod {pod.name} has lost its label {LABEL_JOB_NAME}={record.name}; set it again or delete the Pod"
             )
             report.refusals.append(Refusal(reason="NameConflict", message=sentence))
-        elif pod.owner_uid and self._is_there((record.namespace, pod.job), pod.owner_uid):
+        elif pod.owner_uid and self._has_job((record.namespace, pod.job), pod.owner_uid):
             sentence = f"pod {pod.name} belongs to Job {pod.job}; rename a Job or one of its tasks"
             report.refusals.append(Refusal(reason="NameConflict", message=sentence))
         elif pod.owner_uid:

@@ -53,6 +53,20 @@ def refusing(verb: str, plural: str, error: ApiError) -> Callable[[str, Key], Ap
     return lambda asked, key: error if (asked, key[0]) == (verb, plural) else None
 
 
+class Refusing:
+    """Refuses one kind of write, and counts how often it is tried."""
+
+    def __init__(self, verb: str, plural: str) -> None:
+        self.attempts = 0
+        self._refused = (verb, plural)
+
+    def __call__(self, asked: str, key: Key) -> ApiError | None:
+        if (asked, key[0]) != self._refused:
+            return None
+        self.attempts += 1
+        return Forbidden("you may not", code=403)
+
+
 def saying_once(verb: str, plural: str, sayings: list[Saying]) -> Callable[[str, Key], ApiError | bytes | None]:
     return lambda asked, key: sayings.pop() if sayings and (asked, key[0]) == (verb, plural) else None
 
@@ -181,22 +195,13 @@ def test_what_holds_for_a_while_is_told_once():
 )
 def test_a_refused_write_is_tried_again_ever_more_seldom(verb, plural, moves):
     async def story(world: World) -> None:
-        attempts = 0
-
-        def refuse(asked: str, key: Key) -> ApiError | None:
-            nonlocal attempts
-            if (asked, key[0]) != (verb, plural):
-                return None
-            attempts += 1
-            return Forbidden("you may not", code=403)
-
-        world.operator.api.refuse = refuse
+        refuse = world.operator.api.refuse = Refusing(verb, plural)
         await world.play(moves)
         for _ in range(300):  # seconds
             world.cluster.now += 1
             world.end_termination(0)
             await world.catch_up(0)
-        assert 3 < attempts < 40
+        assert 3 < refuse.attempts < 40
         job = world.job
         assert job is not None and "you may not" in job["status"]["state"]["message"]
 
@@ -205,26 +210,16 @@ def test_a_refused_write_is_tried_again_ever_more_seldom(verb, plural, moves):
 
 @pytest.mark.parametrize("verb", ["create", "delete"])
 def test_a_large_job_that_is_refused_costs_few_requests(verb):
-    attempts = 0
-
-    def refuse(asked: str, key: Key) -> ApiError | None:
-        nonlocal attempts
-        if (asked, key[0]) != (verb, PODS):
-            return None
-        attempts += 1
-        return Forbidden("you may not", code=403)
-
     async def story(world: World) -> None:
-        nonlocal attempts
-        world.operator.api.refuse = refuse
+        refuse = world.operator.api.refuse = Refusing(verb, PODS)
         if verb == "delete":
             world.command(0)
         await world.catch_up(0)
-        assert 1 <= attempts <= 16
-        attempts = 0
+        assert 1 <= refuse.attempts <= 16
+        refuse.attempts = 0
         world.cluster.now += 2
         await world.catch_up(0)
-        assert attempts == 1
+        assert refuse.attempts == 1
 
     large = build().task("w", 200)
     if verb == "create":
