@@ -3,8 +3,8 @@
 
     python tests/bench/plot.py runs.jsonl docs/performance.svg
 
-Each point is the median of a shape's runs; whole lives, whose CPU pays for more, are left out. SVG is
-written as text, so that nothing has to be installed for it.
+Each point is the median of a shape's runs; whole lives, whose CPU pays for more, are left out. SVG is written as text,
+so that nothing has to be installed for it.
 """
 
 import argparse
