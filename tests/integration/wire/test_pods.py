@@ -34,6 +34,7 @@ def pod(name: str) -> dict[str, Any]:
             "finalizers": ["example.com/held"],
         },
         "spec": {
+            "nodeName": "nowhere",  # Pods that go and have no node are called Failed by the cluster
             "restartPolicy": "Never",
             "initContainers": [{"name": "side", **CONTAINER, "restartPolicy": "Always"}, {"name": "init", **CONTAINER}],
             "containers": [{"name": "main", **CONTAINER}, {"name": "second", **CONTAINER}],
@@ -106,3 +107,4 @@ async def test_all_that_is_read_is_the_same_in_both_forms(api: Api, namespace: s
     assert last.since == datetime.fromisoformat(ENDED).timestamp()
     for name in (known.name for known in listed):
         await api.patch(PODS, name, {"metadata": {"finalizers": None}}, namespace, kind="merge")
+        await api.delete(PODS, name, namespace, grace_s=0)
