@@ -21,7 +21,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 VCJOB = Path(sys.executable).with_name("vcjob")
-CLUSTER = "demo"
+CLUSTER = f"demo-{os.getpid()}"  # one of its own, since it is taken down in the end with all that is in it
 EXAMPLE = "examples/tensorflow-dist-mnist.yaml"
 JOB = "tensorflow-dist-mnist"
 OWNED = "pods,services,configmaps,networkpolicies,podgroups"
