@@ -106,5 +106,6 @@ async def test_all_that_is_read_is_the_same_in_both_forms(api: Api, namespace: s
     )
     assert last.since == datetime.fromisoformat(ENDED).timestamp()
     for name in (known.name for known in listed):
-        await api.patch(PODS, name, {"metadata": {"finalizers": None}}, namespace, kind="merge")
+        # In this order, for they have no owner: without its finalizer the collector may have taken it away already.
         await api.delete(PODS, name, namespace, grace_s=0)
+        await api.patch(PODS, name, {"metadata": {"finalizers": None}}, namespace, kind="merge")
