@@ -9,16 +9,20 @@ from typing import Any, Final
 
 from vcjob.api.quantity import InvalidQuantity, Quantity, parse_quantity
 
-from .names import A_LABEL, is_dns_label
+from .names import A_LABEL, PORT_MAX, PORT_NAME_MAX, is_dns_label, is_port_name
+from .probes import check_probes
 from .problem import Problem
 from .raw import entries, integer, mapping, text
+from .security import check_container_security
+from .words import check_words
 
 __all__ = ("check_container",)
 
-PORT_NAME_MAX: Final = 15  # characters
-PORT_MAX: Final = 65535
-PROTOCOLS: Final = ("", "TCP", "UDP", "SCTP")
-PULL_POLICIES: Final = ("", "Always", "IfNotPresent", "Never")
+PORT: Final = {"protocol": ("TCP", "UDP", "SCTP")}
+CONTAINER: Final = {
+    "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
+    "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
+}
 ENV_SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 HOOKS: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 
@@ -39,14 +43,15 @@ def check_container(
         yield Problem(field=f"{field}.image", value=None, message="Required value")
     elif image != image.strip():
         yield Problem(field=f"{field}.image", value=image, message="must not have leading or trailing whitespace")
-    if (policy := text(container, "imagePullPolicy")) not in PULL_POLICIES:
-        message = "Unsupported value: it must be Always, IfNotPresent or Never"
-        yield Problem(field=f"{field}.imagePullPolicy", value=policy, message=message)
+    yield from check_words(container, CONTAINER, field=field)
     if is_init and not text(container, "restartPolicy"):
         for hook in HOOKS:
             if container.get(hook):
                 message = "may not be set for init containers without restartPolicy=Always"
                 yield Problem(field=f"{field}.{hook}", value=None, message=message)
+    else:
+        yield from check_probes(container, field=field)
+    yield from check_container_security(container, field=field)
     yield from _check_ports(container, field=field, uses_host_network=uses_host_network)
     yield from _check_env(container, field=field)
     yield from _check_mounts(container, field=field, volumes=volumes)
@@ -66,11 +71,9 @@ def _check_ports(container: Container, *, field: str, uses_host_network: bool) -
         if host_port and uses_host_network and host_port != number:
             message = "must match `containerPort` when `hostNetwork` is true"
             yield Problem(field=f"{path}.hostPort", value=host_port, message=message)
-        if (protocol := text(port, "protocol")) not in PROTOCOLS:
-            message = "Unsupported value: it must be TCP, UDP or SCTP"
-            yield Problem(field=f"{path}.protocol", value=protocol, message=message)
+        yield from check_words(port, PORT, field=path)
         name = text(port, "name")
-        if name and not _is_port_name(name):
+        if name and not is_port_name(name):
             message = (
                 f"must be at most {PORT_NAME_MAX} lower-case letters, digits and single dashes, one letter at least"
             )
@@ -152,12 +155,3 @@ def _is_not_shared(resource: str) -> bool:
     """Whether a node hands the resource out once only: extended resources and huge pages."""
     domain, slash, _ = resource.partition("/")
     return resource.startswith("hugepages-") or (bool(slash) and not domain.endswith("kubernetes.io"))
-
-
-def _is_port_name(name: str) -> bool:
-    return (
-        len(name) <= PORT_NAME_MAX
-        and is_dns_label(name)
-        and "--" not in name
-        and any(letter.isalpha() for letter in name)
-    )

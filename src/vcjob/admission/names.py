@@ -16,6 +16,8 @@ __all__ = (
     "A_LABEL",
     "A_SUBDOMAIN",
     "LABEL_MAX",
+    "PORT_MAX",
+    "PORT_NAME_MAX",
     "SUBDOMAIN_MAX",
     "check_job_name",
     "check_pod_names",
@@ -23,11 +25,14 @@ __all__ = (
     "is_dns_subdomain",
     "is_label_key",
     "is_label_value",
+    "is_port_name",
     "is_qualified_name",
 )
 
 LABEL_MAX: Final = 63  # characters
 SUBDOMAIN_MAX: Final = 253  # characters
+PORT_NAME_MAX: Final = 15  # characters
+PORT_MAX: Final = 65535
 A_LABEL: Final = "a DNS label: at most 63 lower-case letters, digits and dashes"
 A_SUBDOMAIN: Final = "a DNS subdomain: lower-case letters, digits, dashes and dots"
 
@@ -60,6 +65,16 @@ def is_label_key(key: str) -> bool:
     """Whether a label or an annotation may have the key: a qualified name, perhaps behind a domain and a slash."""
     domain, slash, name = key.rpartition("/")
     return is_qualified_name(name) and (not slash or is_dns_subdomain(domain))
+
+
+def is_port_name(name: str) -> bool:
+    """Whether a port may have the name: a short DNS label with a letter and no two dashes together."""
+    return (
+        len(name) <= PORT_NAME_MAX
+        and is_dns_label(name)
+        and "--" not in name
+        and any(letter.isalpha() for letter in name)
+    )
 
 
 def check_job_name(job: Job) -> Iterator[Problem]:

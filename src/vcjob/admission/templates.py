@@ -11,10 +11,13 @@ from vcjob.api.job import Task
 from vcjob.api.quantity import InvalidQuantity, parse_quantity
 
 from .containers import check_container
-from .metadata import check_keys, check_labels
+from .metadata import check_keys
 from .names import A_LABEL, A_SUBDOMAIN, is_dns_label, is_dns_subdomain
 from .problem import Problem, refused
 from .raw import entries, integer, items, mapping, text
+from .scheduling import check_scheduling
+from .security import check_pod_security
+from .words import check_words
 
 __all__ = ("check_template",)
 
@@ -22,10 +25,8 @@ POLICIES: Final = {
     "restartPolicy": ("Always", "OnFailure", "Never"),
     "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
 }
-TOLERATION: Final = {
-    "operator": ("Equal", "Exists", "Lt", "Gt"),
-    "effect": ("NoSchedule", "PreferNoSchedule", "NoExecute"),
-}
+# Sources of a volume that must name an object. Of the others the CRD's schema demands it.
+NAMED_SOURCES: Final = {"configMap": "name", "secret": "secretName"}
 LABEL: Final = f"must be {A_LABEL}"
 SUBDOMAIN: Final = f"must be {A_SUBDOMAIN}"
 
@@ -40,7 +41,7 @@ def check_template(task: Task, *, index: int) -> Iterator[Problem]:
         yield Problem(
             field=f"{field}.containers", value=None, message="Required value: a Pod has at least one container"
         )
-    yield from _check_words(spec, POLICIES, field=field)
+    yield from check_words(spec, POLICIES, field=field)
     for name, is_valid, rule in (
         ("hostname", is_dns_label, LABEL),
         ("subdomain", is_dns_label, LABEL),
@@ -52,23 +53,18 @@ def check_template(task: Task, *, index: int) -> Iterator[Problem]:
             yield Problem(field=f"{field}.{name}", value=value, message=rule)
     if (seconds := integer(spec, "activeDeadlineSeconds")) is not None and seconds < 1:
         yield Problem(field=f"{field}.activeDeadlineSeconds", value=seconds, message="must be greater than 0")
+    if text(spec, "dnsPolicy") == "None" and not items(mapping(spec, "dnsConfig"), "nameservers"):
+        message = "Required value: it must have a name server when `dnsPolicy` is None"
+        yield Problem(field=f"{field}.dnsConfig.nameservers", value=None, message=message)
     if items(spec, "ephemeralContainers"):
         message = "ephemeral containers not allowed in pod template"
         yield Problem(field=f"{field}.ephemeralContainers", value=None, message=message)
-    yield from check_labels(mapping(spec, "nodeSelector"), field=f"{field}.nodeSelector")
-    for place, toleration in entries(spec, "tolerations"):
-        yield from _check_words(toleration, TOLERATION, field=f"{field}.tolerations[{place}]")
+    yield from check_scheduling(spec, field=field)
+    yield from check_pod_security(spec, field=field)
     yield from _check_volumes(spec, field=field)
     yield from _check_containers(spec, field=field)
     if task.topology_policy not in ("", "none"):
         yield from _check_whole_cpus(spec, index=index)
-
-
-def _check_words(found: Mapping[str, Any], known: Mapping[str, tuple[str, ...]], *, field: str) -> Iterator[Problem]:
-    for name, allowed in known.items():
-        if (value := text(found, name)) not in ("", *allowed):
-            message = f"Unsupported value: it must be one of {', '.join(allowed)}"
-            yield Problem(field=f"{field}.{name}", value=value, message=message)
 
 
 def _check_volumes(spec: Mapping[str, Any], *, field: str) -> Iterator[Problem]:
@@ -87,6 +83,9 @@ def _check_volumes(spec: Mapping[str, Any], *, field: str) -> Iterator[Problem]:
         if len(sources) > 1:
             message = f"may not specify more than 1 volume type, found {', '.join(map(str, sources))}"
             yield Problem(field=path, value=name, message=message)
+        for kind, named in NAMED_SOURCES.items():
+            if isinstance(source := volume.get(kind), Mapping) and not text(source, named):
+                yield Problem(field=f"{path}.{kind}.{named}", value=None, message="Required value")
 
 
 def _check_containers(spec: Mapping[str, Any], *, field: str) -> Iterator[Problem]:
