@@ -14,6 +14,7 @@ from .options import scheduler_name as scheduler_name_option
 __all__ = ("render",)
 
 PREFIX_MAX: Final = 58  # characters of a generateName that count
+NAMES_SHOWN: Final = 5  # of the Pods that there are
 
 
 class _Dumper(yaml.SafeDumper):
@@ -99,30 +100,46 @@ def render(
     from vcjob.api.schema import model_schema
     from vcjob.gang.none import NoGang
     from vcjob.gang.volcano import VolcanoGang
-    from vcjob.lifecycle.preview import preview_job
 
     gang = VolcanoGang() if gang_scheduler == "volcano" else NoGang(gang_scheduler_name=scheduler_name)
     (kind,) = (kind for kind in KINDS if kind.plural == "jobs")
     schema = model_schema(kind.model, core=core_schemas())
+    documents: list[dict[str, Any]] = []
+    known: list[str] = []
+    were_refused = False
     for raw in _read_jobs(file, namespace):
-        revision = _compile(_decode(raw, schema=schema, validate=Validate(validate)), schema=schema)
         try:
-            preview = preview_job(revision, gang=gang)
-        except Exception as error:  # a third-party plugin may raise anything
-            raise click.ClickException(f"Job {revision.job.name}: {error}") from error
+            revision = _compile(_decode(raw, schema=schema, validate=Validate(validate)), schema=schema)
+            preview = _preview(revision, gang=gang)
+        except click.ClickException as error:  # as for kubectl, one bad Job of a file does not keep the others
+            error.show()
+            were_refused = True
+            continue
+        known += (pod.name for pod in preview.pods)
         pods = [pod for pod in preview.pods if pod_name in (None, pod.name)]
-        if not pods and pod_name is not None:
-            known = ", ".join(pod.name for pod in preview.pods[:5]) + (" …" if len(preview.pods) > 5 else "")
-            raise click.ClickException(f"Job {revision.job.name} has no pod '{pod_name}'; its pods: {known}")
         for note in dict.fromkeys(note for pod in pods for note in pod.notes):
             click.echo(f"note: {note.message}", err=True)
         if show_env:
             for pod in pods:
                 _print_env(pod.manifest, [item.wanted for item in revision.objects])
         else:
-            objects = list(preview.objects) if pod_name is None else []
-            documents = [*objects, *(pod.manifest for pod in pods)]
-            click.echo(yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, width=1000), nl=False)
+            documents += [*(preview.objects if pod_name is None else ()), *(pod.manifest for pod in pods)]
+    if documents:
+        click.echo(yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, width=1000), nl=False)
+    if pod_name is not None and pod_name not in known and not were_refused:
+        shown = ", ".join(known[:NAMES_SHOWN]) + (" …" if len(known) > NAMES_SHOWN else "")
+        raise click.ClickException(f"there is no pod '{pod_name}'; the pods: {shown}")
+    if were_refused:
+        raise click.exceptions.Exit(1)
+
+
+def _preview(revision: Any, *, gang: Any) -> Any:
+    from vcjob.lifecycle.preview import preview_job
+
+    try:
+        return preview_job(revision, gang=gang)
+    except Exception as error:  # a third-party plugin may raise anything
+        raise click.ClickException(f"Job {revision.job.name}: {error}") from error
 
 
 def _read_jobs(file: Any, namespace: str) -> Iterator[dict[str, Any]]:
@@ -169,8 +186,9 @@ def _compile(raw: dict[str, Any], *, schema: dict[str, Any]) -> Any:
 
     stored = default_job(raw)
     problems = validate_create(stored)
-    # Where both have something to say about a field, admission knows the better words.
-    told = {problem.field for problem in problems}
+    # Where both have something to say about a field, admission knows the better words; an entry of a list that stands
+    # there twice is told of by its key.
+    told = {field for problem in problems for field in (problem.field, problem.field.removesuffix(".name"))}
     by_schema = [problem for problem in check_structure(stored, schema=schema) if problem.field not in told]
     if problems or by_schema:
         raise _refusal(raw, *(str(problem) for problem in (*by_schema, *problems)))

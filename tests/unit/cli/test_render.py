@@ -175,4 +175,25 @@ def test_an_unknown_pod_is_named_with_those_that_there_are() -> None:
     result = run(str(EXAMPLES / "pytorch.yaml"), "--pod", "nope")
     assert result.exit_code == 1
     assert "no pod 'nope'" in result.output
-    assert "its pods: pytorch-job-master-0, pytorch-job-worker-0, pytorch-job-worker-1\n" in result.output
+    assert "the pods: pytorch-job-master-0, pytorch-job-worker-0, pytorch-job-worker-1\n" in result.output
+
+
+def test_each_job_of_a_file_is_rendered_and_judged_by_itself() -> None:
+    jobs = [JOB.replace("name: train", f"name: {name}", 1) for name in ("first", "second", "third")]
+    result = run("-", text="\n---\n".join([jobs[0], jobs[1].replace("name: worker", "name: Worker"), jobs[2]]))
+    assert result.exit_code == 1
+    assert "Job second would be refused" in result.stderr
+    pods = [d["metadata"]["name"] for d in yaml.safe_load_all(result.stdout) if d["kind"] == "Pod"]
+    assert pods == ["first-worker-0", "third-worker-0"]
+
+
+def test_a_pod_is_looked_for_in_all_jobs_of_a_file() -> None:
+    text = "\n---\n".join([JOB, JOB.replace("name: train", "name: other", 1)])
+    result = run("-", "--pod", "other-worker-0", text=text)
+    assert result.exit_code == 0
+    assert yaml.safe_load(result.stdout)["metadata"]["name"] == "other-worker-0"
+
+
+def test_a_container_that_stands_there_twice_is_named_once() -> None:
+    result = run("-", text=JOB.replace("containers: [", "containers: [{name: main, image: i}, ", 1))
+    assert result.stderr.count("Duplicate value") == 1
