@@ -27,6 +27,7 @@ __all__ = (
     "BATCH_GROUP",
     "BUS_API_VERSION",
     "BUS_GROUP",
+    "COMMAND_KIND",
     "DEFAULT_QUEUE",
     "DEFAULT_SCHEDULER",
     "JOB_KIND",
@@ -47,6 +48,7 @@ BUS_API_VERSION: Final = "bus.volcano.sh/v1alpha1"
 SCHEDULING_GROUP: Final = "scheduling.volcano.sh"
 SCHEDULING_API_VERSION: Final = "scheduling.volcano.sh/v1beta1"
 JOB_KIND: Final = "Job"
+COMMAND_KIND: Final = "Command"
 
 DEFAULT_QUEUE: Final = "default"
 DEFAULT_SCHEDULER: Final = "volcano"

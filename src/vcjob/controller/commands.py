@@ -5,7 +5,6 @@ Owns those that wait and those whose deletion was not answered. What a Command d
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from vcjob.api.names import BUS_GROUP
 from vcjob.kube.answers import read_answer
@@ -17,25 +16,14 @@ from vcjob.lifecycle.snapshot import Command
 from .decode import is_going, is_gone
 from .jobs import JobRecord
 from .memory import JobMemory
+from .observer import Observer
 from .presence import list_uids
 from .queue import Key
+from .requests import CommandRequest
 
-__all__ = ("CommandRequest", "Commands")
+__all__ = ("Commands",)
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandRequest:
-    """A Command object that names a Job."""
-
-    namespace: str
-    name: str
-    uid: str
-    action: str
-    target: str  # the Job's name
-    target_uid: str
-    reason: str = ""
 
 
 class Commands:
@@ -46,11 +34,11 @@ class Commands:
         api: ApiClient,
         *,
         assert_leading: Callable[[], None],
-        tell: Callable[[JobRecord, EventNote], None],
+        observer: Observer,
     ) -> None:
         self._api = api
         self._assert_leading = assert_leading
-        self._tell = tell
+        self._observer = observer
         self._waiting: dict[Key, list[CommandRequest]] = {}
         self._half_deleted: set[str] = set()  # UIDs of Commands whose deletion was not answered
 
@@ -89,8 +77,9 @@ class Commands:
                 raise
             if request.target_uid and request.target_uid != record.uid:
                 _ignore(request, "its job is no more")
-                sentence = f"Command {request.name} ({request.action}) was for an earlier Job of this name"
-                self._tell(record, EventNote(type="Warning", reason="CommandIgnored", message=sentence))
+                action = request.action or "no action"
+                sentence = f"Command {request.name} ({action}) was for an earlier Job of this name"
+                self._observer.event(record, EventNote(type="Warning", reason="CommandIgnored", message=sentence))
                 continue
             memory.commands.append(Command(action=request.action, name=request.name, reason=request.reason))
 
@@ -102,7 +91,9 @@ class Commands:
                 return True
             while requests:
                 await self._delete(requests[0])
-                _ignore(requests.pop(0), "its job does not exist")
+                request = requests.pop(0)
+                _ignore(request, "its job does not exist")
+                self._observer.command_dropped(request)
         finally:
             if requests:
                 self._waiting[key] = [*requests, *self._waiting.get(key, ())]

@@ -20,7 +20,7 @@ from vcjob.kube.limiter import FairLimiter
 from vcjob.lifecycle.outcome import EventNote
 from vcjob.lifecycle.pod import Pod
 
-from .commands import CommandRequest, Commands
+from .commands import Commands
 from .executor import Executor
 from .jobs import JobRecord
 from .memory import JobMemory
@@ -30,6 +30,7 @@ from .queue import Key, WorkQueue
 from .quiet import Quiet
 from .reconciler import Reconciler
 from .refusals import Refusal, judge, wait_after
+from .requests import CommandRequest
 from .view import View
 
 __all__ = ("Engine",)
@@ -61,7 +62,7 @@ class Engine:
         self._observer = observer
         self._pace = Pace()
         self._memories: dict[Key, JobMemory] = {}
-        self._commands = Commands(api, assert_leading=assert_leading, tell=observer.event)
+        self._commands = Commands(api, assert_leading=assert_leading, observer=observer)
         self._failed: dict[Key, int] = {}
         self._bound: dict[Key, asyncio.Task[None]] = {}  # passes under way that carry out Commands
         executor = Executor(

@@ -9,6 +9,7 @@ from vcjob.lifecycle.outcome import EventNote
 from vcjob.lifecycle.status import Status
 
 from .jobs import JobRecord
+from .requests import CommandRequest
 
 __all__ = ("Observer", "PassResult")
 
@@ -25,6 +26,8 @@ class Observer(Protocol):
     """Told what happened, for Events and metrics, after it has happened."""
 
     def event(self, record: JobRecord, note: EventNote) -> None: ...
+
+    def command_dropped(self, request: CommandRequest) -> None: ...
 
     def phase_changed(self, record: JobRecord, old: Phase | None, new: Status) -> None: ...
 

@@ -6,10 +6,11 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 from vcjob.api.job import Phase
-from vcjob.api.names import BATCH_API_VERSION, JOB_KIND
+from vcjob.api.names import BATCH_API_VERSION, BUS_API_VERSION, COMMAND_KIND, JOB_KIND
 from vcjob.controller.engine import Engine
 from vcjob.controller.jobs import JobRecord
 from vcjob.controller.observer import PassResult
+from vcjob.controller.requests import CommandRequest
 from vcjob.kube.clock import steady
 from vcjob.kube.events import EventRecorder, ObjectRef
 from vcjob.kube.lease import LeaseElector
@@ -55,6 +56,18 @@ class Observing:
     def event(self, record: JobRecord, note: EventNote) -> None:
         """Record an Event on the Job."""
         self._recorder.record(_reference(record), note.type, note.reason, note.message)
+
+    def command_dropped(self, request: CommandRequest) -> None:
+        """Record an Event on a Command that is gone and was for a Job that does not exist."""
+        command = ObjectRef(
+            api_version=BUS_API_VERSION,
+            kind=COMMAND_KIND,
+            namespace=request.namespace,
+            name=request.name,
+            uid=request.uid,
+        )
+        message = f"there is no Job {request.target} for {request.action or 'no action'}; the Command is dropped"
+        self._recorder.record(command, "Warning", "CommandIgnored", message)
 
     def phase_changed(self, record: JobRecord, old: Phase | None, new: Status) -> None:
         """Count a Job that has ended; called once its status is written."""

@@ -13,8 +13,8 @@ from typing import Any
 import kopf
 
 from vcjob.api.names import BATCH_API_VERSION, BATCH_GROUP, BUS_GROUP, JOB_KIND, SCHEDULING_GROUP
-from vcjob.controller.commands import CommandRequest
 from vcjob.controller.engine import Engine
+from vcjob.controller.requests import CommandRequest
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.errors import ApiError

@@ -10,9 +10,9 @@ from typing import Final
 
 from tests.integration.harness.api import COMMANDS, JOBS, Api, Object, eventually
 from tests.integration.harness.control_plane import ControlPlane
-from tests.integration.harness.jobs import in_phase, job, play, pods_of, task
+from tests.integration.harness.jobs import ask, in_phase, job, play, pods_of, task
 
-__all__ = ("PODS", "created_pods", "live", "new_pods", "order")
+__all__ = ("PODS", "created_pods", "live", "new_pods")
 
 PODS: Final = 3 + 6 + 5 + 6 + 4
 OPERATOR: Final = "system:serviceaccount:vcjob-system:vcjob-operator"
@@ -72,11 +72,11 @@ async def obeys_commands(api: Api, namespace: str) -> None:
         old |= uids(pods)
         await play(api, pods, "Running")
         await in_phase(api, "commanded", namespace, "Running", timeout_s=PATIENCE_S)
-        await order(api, "commanded", namespace, action)
+        await ask(api, action, "commanded", namespace)
         if action == "AbortJob":
             await in_phase(api, "commanded", namespace, "Aborted", timeout_s=PATIENCE_S)
             assert not await pods_of(api, "commanded", namespace)
-            await order(api, "commanded", namespace, "ResumeJob")
+            await ask(api, "ResumeJob", "commanded", namespace)
     pods = await new_pods(api, "commanded", namespace, count=2, besides=old)
     await ends(api, "commanded", namespace, pods=pods, retries=1)
     assert not await api.list(COMMANDS, namespace)
@@ -130,19 +130,6 @@ async def scale(api: Api, job_name: str, namespace: str, *, to: int) -> None:
     """Change the replicas of the Job's first task."""
     change = [{"op": "replace", "path": "/spec/tasks/0/replicas", "value": to}]
     await api.patch(JOBS, job_name, change, namespace, kind="json")
-
-
-async def order(api: Api, job_name: str, namespace: str, action: str) -> None:
-    """Give the Job a Command, as vcctl makes it."""
-    uid = (await api.get(JOBS, job_name, namespace))["metadata"]["uid"]
-    command = {
-        "apiVersion": "bus.volcano.sh/v1alpha1",
-        "kind": "Command",
-        "metadata": {"generateName": f"{job_name}-{action.lower()}-"},
-        "action": action,
-        "target": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job_name, "uid": uid},
-    }
-    await api.create(COMMANDS, command, namespace)
 
 
 def name(pod: Object) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 
 import yaml
 from tests.integration.conftest import StartOperator, make_namespace
-from tests.integration.faults.lives import PATIENCE_S, PODS, created_pods, ends, live, new_pods, order, uids
+from tests.integration.faults.lives import PATIENCE_S, PODS, created_pods, ends, live, new_pods, uids
 from tests.integration.faults.proxy import Expire, FaultProxy, Slow, Stale
 from tests.integration.harness.api import JOBS, SECRETS, Api, Refused, eventually
 from tests.integration.harness.control_plane import ControlPlane, run_cluster_command, running_cluster
-from tests.integration.harness.jobs import in_phase, job, play, task
+from tests.integration.harness.jobs import ask, in_phase, job, play, task
 
 from vcjob.cluster.processes import is_alive
 from vcjob.cluster.record import read_record
@@ -124,7 +124,7 @@ async def test_the_api_server_is_killed_and_comes_back(operator: StartOperator, 
 
         async with Api.connected(plane.admin_kubeconfig) as api:
             await play(api, pods[:1], "Failed")
-            await order(api, "aborted", "ns", "AbortJob")
+            await ask(api, "AbortJob", "aborted", "ns")
             renewed = await new_pods(api, "j", "ns", count=2, besides=uids(pods))
             await ends(api, "j", "ns", pods=renewed, retries=1)
             await in_phase(api, "aborted", "ns", "Aborted", timeout_s=PATIENCE_S)

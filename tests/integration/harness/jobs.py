@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from tests.integration.harness.api import EVENTS, JOBS, PODS, Api, Object, Refused, eventually
+from tests.integration.harness.api import COMMANDS, EVENTS, JOBS, PODS, Api, Object, Refused, eventually
 
 __all__ = (
+    "ask",
     "env_of",
     "events_of",
     "in_phase",
@@ -94,6 +95,19 @@ async def run_to(api: Api, name: str, namespace: str, phase: str, *, count: int)
     await play(api, pods, "Running")
     await in_phase(api, name, namespace, "Running")
     await play(api, pods, phase)
+
+
+async def ask(api: Api, action: str, name: str, namespace: str, *, uid: str = "") -> str:
+    """Ask for an action on a Job, as `vcctl` does, or on one of another `uid`; return the Command's name."""
+    uid = uid or (await api.get(JOBS, name, namespace))["metadata"]["uid"]
+    command = {
+        "apiVersion": "bus.volcano.sh/v1alpha1",
+        "kind": "Command",
+        "metadata": {"generateName": f"{name}-{action.lower()}-"},
+        "action": action,
+        "target": {"apiVersion": JOBS.version, "kind": "Job", "name": name, "uid": uid, "controller": True},
+    }
+    return str((await api.create(COMMANDS, command, namespace))["metadata"]["name"])
 
 
 async def events_of(api: Api, name: str, namespace: str, *, kind: str = "Job", reason: str = "") -> list[Object]:

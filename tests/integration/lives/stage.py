@@ -8,9 +8,9 @@ from typing import Final
 from uuid import uuid4
 
 from tests.integration.conftest import make_namespace
-from tests.integration.harness.api import COMMANDS, JOBS, NAMESPACES, POD_GROUPS, PODS, Api, Object, Refused, eventually
+from tests.integration.harness.api import JOBS, NAMESPACES, POD_GROUPS, PODS, Api, Object, Refused, eventually
 from tests.integration.harness.control_plane import ControlPlane
-from tests.integration.harness.jobs import pods_of
+from tests.integration.harness.jobs import ask, pods_of
 from tests.integration.harness.operator import OperatorProcess
 from tests.integration.lives.kubelet import Fate, Kubelet, follow
 
@@ -117,25 +117,7 @@ class Stage:
 
     async def command(self, name: str, action: str) -> None:
         """Ask for an action, as `vcctl` does."""
-        uid = (await self.job(name))["metadata"]["uid"]
-        target = {
-            "apiVersion": "batch.volcano.sh/v1alpha1",
-            "kind": "Job",
-            "name": name,
-            "uid": uid,
-            "controller": True,
-        }
-        await self.api.create(
-            COMMANDS,
-            {
-                "apiVersion": "bus.volcano.sh/v1alpha1",
-                "kind": "Command",
-                "metadata": {"name": f"{name}-{uuid4().hex[:6]}"},
-                "action": action,
-                "target": target,
-            },
-            self.namespace,
-        )
+        await ask(self.api, action, name, self.namespace)
 
     async def group(self, name: str, *, phase: str | None = None) -> Object | None:
         """Return the group of a Job; with `phase` only if it is in that."""

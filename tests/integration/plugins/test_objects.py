@@ -1,12 +1,10 @@
 """The objects of plugins through a Job's life: they follow its scale, outlive its restarts and go with its end."""
 
 import base64
-import uuid
 
 import pytest
 from tests.integration.conftest import Standing
 from tests.integration.harness.api import (
-    COMMANDS,
     CONFIG_MAPS,
     JOBS,
     NETWORK_POLICIES,
@@ -17,7 +15,7 @@ from tests.integration.harness.api import (
     Object,
     eventually,
 )
-from tests.integration.harness.jobs import in_phase, job, play, pods_of, pods_when, run_to, state_when, task
+from tests.integration.harness.jobs import ask, in_phase, job, play, pods_of, pods_when, run_to, state_when, task
 
 PLUGINS: dict[str, list[str]] = {"env": [], "svc": [], "ssh": []}
 
@@ -30,19 +28,6 @@ async def objects(api: Api, name: str, place: str) -> dict[str, Object | None]:
 
 async def uids(api: Api, name: str, place: str) -> dict[str, str]:
     return {kind: found["metadata"]["uid"] for kind, found in (await objects(api, name, place)).items() if found}
-
-
-async def command(api: Api, action: str, name: str, place: str) -> None:
-    found = await api.get(JOBS, name, place)
-    target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": name, "uid": found["metadata"]["uid"]}
-    body = {
-        "apiVersion": "bus.volcano.sh/v1alpha1",
-        "kind": "Command",
-        "metadata": {"name": f"{name}-{uuid.uuid4().hex[:8]}"},
-        "action": action,
-        "target": target,
-    }
-    await api.create(COMMANDS, body, place)
 
 
 async def test_scaling_refreshes_hosts_and_config_and_keeps_keys(standing: Standing, api: Api):
@@ -96,7 +81,7 @@ async def test_they_go_when_the_job_has_ended(name: str, ends: str, phase: str, 
     else:
         await play(api, (await pods_when(api, name, place, count=2)).values(), "Running")
         await in_phase(api, name, place, "Running")
-        await command(api, "TerminateJob", name, place)
+        await ask(api, "TerminateJob", name, place)
     await in_phase(api, name, place, phase)
 
     async def are_gone() -> bool:
@@ -127,10 +112,10 @@ async def test_they_outlive_restarts_suspension_and_deleted_pods(standing: Stand
     await play(api, list(pods.values())[:1], "Failed")
     await others_than(api, pods, place)
     assert await uids(api, "restart", place) == before
-    await command(api, "AbortJob", "restart", place)
+    await ask(api, "AbortJob", "restart", place)
     await in_phase(api, "restart", place, "Aborted")
     assert await uids(api, "restart", place) == before
-    await command(api, "ResumeJob", "restart", place)
+    await ask(api, "ResumeJob", "restart", place)
     await pods_when(api, "restart", place, count=2)
     await state_when(api, "restart", place, phase="Pending", timeout_s=30)
     assert await uids(api, "restart", place) == before
@@ -167,7 +152,7 @@ async def test_lost_objects_of_a_new_run_are_made_again(standing: Standing, api:
     await play(api, (await pods_when(api, "lost", place, count=1)).values(), "Running")
     await in_phase(api, "lost", place, "Running")
     await api.delete(CONFIG_MAPS, "lost-svc", place)
-    await command(api, "RestartJob", "lost", place)
+    await ask(api, "RestartJob", "lost", place)
 
     async def is_back() -> bool:
         return await api.find(CONFIG_MAPS, "lost-svc", place) is not None

@@ -11,12 +11,12 @@ from tests.unit.controller.binary import pod_message
 from tests.unit.controller.cluster import JOBS, PODGROUPS, PODS, Cluster, Crash, SimApi
 
 from vcjob.api.job import Phase
-from vcjob.controller.commands import CommandRequest
 from vcjob.controller.decode import decode_group
 from vcjob.controller.decode_pods import decode_pod_message
 from vcjob.controller.engine import Engine
 from vcjob.controller.jobs import JobRecord
 from vcjob.controller.observer import PassResult
+from vcjob.controller.requests import CommandRequest
 from vcjob.gang.base import Gang
 from vcjob.kube.errors import ApiError
 from vcjob.lifecycle.outcome import EventNote
@@ -42,9 +42,13 @@ class EventLog:
 
     def __init__(self) -> None:
         self.events: list[EventNote] = []
+        self.dropped: list[str] = []  # names of Commands
 
     def event(self, record: JobRecord, note: EventNote) -> None:
         self.events.append(note)
+
+    def command_dropped(self, request: CommandRequest) -> None:
+        self.dropped.append(request.name)
 
     def phase_changed(self, record: JobRecord, old: Phase | None, new: Status) -> None: ...
 

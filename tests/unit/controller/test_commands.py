@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from tests.unit.controller.operator import EventLog
 
-from vcjob.controller.commands import CommandRequest
 from vcjob.controller.engine import Engine
+from vcjob.controller.requests import CommandRequest
 from vcjob.gang.none import NoGang
 from vcjob.kube.errors import NotFound, ServerError
 from vcjob.kube.lease import NotLeading
@@ -41,11 +41,11 @@ class Server:
         return b'{"kind":"Status","status":"Success"}'
 
 
-def engine_with(server: Server) -> Engine:
+def engine_with(server: Server, *, log: EventLog | None = None) -> Engine:
     made = Engine(
         server,  # type: ignore[arg-type]
         gang=NoGang(gang_scheduler_name="volcano"),
-        observer=EventLog(),
+        observer=log or EventLog(),
         assert_leading=lambda: None,
     )
     for name in ("c1", "c2"):
@@ -83,10 +83,10 @@ async def test_commands_wait_for_the_next_lead_when_a_pass_is_cancelled():
 
 
 async def test_commands_for_a_job_that_is_not_there_are_deleted():
-    server = Server(has_job=False)
-    engine = engine_with(server)
+    server, log = Server(has_job=False), EventLog()
+    engine = engine_with(server, log=log)
     await take_turn(engine)
-    assert server.deleted == ["c1", "c2"]
+    assert server.deleted == log.dropped == ["c1", "c2"]
     assert not engine._commands.waiting(KEY)
     assert not engine.queue._not_before, "nothing is remembered of a Job that there is not"
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from vcjob.controller.commands import CommandRequest
 from vcjob.controller.engine import Engine
 from vcjob.controller.observer import PassResult
+from vcjob.controller.requests import CommandRequest
 from vcjob.gang.volcano import VolcanoGang
 from vcjob.kube.clock import steady
 from vcjob.kube.events import EventRecorder
