@@ -57,7 +57,8 @@ RULES: Final[dict[str, list[Rule]]] = {
             "rule": "!has(self.minAvailable) || self.minAvailable <= (has(self.replicas) ? self.replicas : 0)",
             "message": "'minAvailable' is greater than 'replicas' in task",
             "messageExpression": (
-                "\"'minAvailable' is greater than 'replicas' in task: \" + (has(self.name) ? self.name : '')"
+                "\"'minAvailable' is greater than 'replicas' in task: \" + (has(self.name) ? self.name : '') + "
+                "'; one that was left out was filled in with the replicas of then, so lower both'"
             ),
             "fieldPath": ".minAvailable",
         },

@@ -317,6 +317,11 @@ FIXED = "job updates may not change fields other than"
             id="minimum",
         ),
         pytest.param(
+            [{"op": "replace", "path": "/spec/tasks/0/replicas", "value": 0}],
+            "'minAvailable' is greater than 'replicas' in task: w; one that was left out was filled in",
+            id="fewer than the filled in minimum",
+        ),
+        pytest.param(
             [{"op": "add", "path": "/spec/tasks/-", "value": task("new")}],
             "job updates may not add or remove tasks",
             id="another task",
