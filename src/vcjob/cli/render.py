@@ -147,7 +147,7 @@ def _read_jobs(file: Any, namespace: str) -> Iterator[dict[str, Any]]:
 
     title = Path(getattr(file, "name", "<stdin>")).name
     try:
-        documents = [d for d in yaml.load_all(file, Loader=_Loader) if d is not None]
+        documents = [item for document in yaml.load_all(file, Loader=_Loader) for item in _items(document)]
     except yaml.YAMLError as error:
         raise click.ClickException(f"{title} is no YAML: {error}") from error
     except RecursionError as error:
@@ -161,6 +161,14 @@ def _read_jobs(file: Any, namespace: str) -> Iterator[dict[str, Any]]:
         if not metadata.get("name") and isinstance(prefix := metadata.get("generateName"), str):
             metadata["name"] = f"{prefix[:PREFIX_MAX]}xxxxx"  # as the API server does it, with five letters by chance
         yield {**job, "metadata": metadata}
+
+
+def _items(document: Any) -> list[Any]:
+    """Return the objects of a document, which may be a List of them as kubectl takes it."""
+    if not isinstance(document, dict) or document.get("kind") != "List":
+        return [document]
+    items = document.get("items")
+    return [item for part in items for item in _items(part)] if isinstance(items, list) else []
 
 
 def _decode(raw: dict[str, Any], *, schema: dict[str, Any], validate: Validate) -> dict[str, Any]:

@@ -187,6 +187,13 @@ def test_each_job_of_a_file_is_rendered_and_judged_by_itself() -> None:
     assert pods == ["first-worker-0", "third-worker-0"]
 
 
+def test_a_list_is_the_objects_in_it() -> None:
+    items = [yaml.safe_load(JOB.replace("name: train", f"name: {name}").replace("2026-11-29", "x")) for name in "ab"]
+    result = run("-", text=yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [*items, None]}))
+    pods = [d["metadata"]["name"] for d in yaml.safe_load_all(result.stdout) if d["kind"] == "Pod"]
+    assert (result.exit_code, pods) == (0, ["a-worker-0", "b-worker-0"])
+
+
 def test_a_pod_is_looked_for_in_all_jobs_of_a_file() -> None:
     text = "\n---\n".join([JOB, JOB.replace("name: train", "name: other", 1)])
     result = run("-", "--pod", "other-worker-0", text=text)
