@@ -27,9 +27,7 @@ def check_probes(container: Mapping[str, Any], *, field: str) -> Iterator[Proble
             yield from _check_probe(probe, can_fail=name == "readinessProbe", field=f"{field}.{name}")
     for name in ("postStart", "preStop"):
         if isinstance(hook := mapping(container, "lifecycle").get(name), Mapping):
-            yield from _check_handler(
-                hook, ("exec", "httpGet", "tcpSocket", "sleep"), field=f"{field}.lifecycle.{name}"
-            )
+            yield from _check_handler(hook, HOOK_HANDLERS, field=f"{field}.lifecycle.{name}")
 
 
 def _check_probe(probe: Mapping[str, Any], *, can_fail: bool, field: str) -> Iterator[Problem]:

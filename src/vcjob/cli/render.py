@@ -157,7 +157,12 @@ def _read_jobs(file: Any, namespace: str) -> Iterator[dict[str, Any]]:
     if not jobs:
         raise click.ClickException(f"{title} holds no Job of batch.volcano.sh/v1alpha1")
     for job in jobs:
-        metadata = {"namespace": namespace, "uid": NO_UID, **(job.get("metadata") or {})}
+        given = job.get("metadata")
+        if given is not None and not isinstance(given, dict):
+            yield job
+            continue
+        # What is null counts as absent, as for the API server.
+        metadata = {"namespace": namespace, "uid": NO_UID, **{k: v for k, v in (given or {}).items() if v is not None}}
         if not metadata.get("name") and isinstance(prefix := metadata.get("generateName"), str):
             metadata["name"] = f"{prefix[:PREFIX_MAX]}xxxxx"  # as the API server does it, with five letters by chance
         yield {**job, "metadata": metadata}
@@ -213,7 +218,8 @@ def _refusal(raw: dict[str, Any], *sentences: str) -> click.ClickException:
 
 
 def _name(raw: dict[str, Any]) -> str:
-    return str(raw["metadata"].get("name", "(without a name)"))
+    metadata = raw.get("metadata")
+    return str(metadata.get("name", "(without a name)") if isinstance(metadata, dict) else "(without a name)")
 
 
 def _print_env(pod: dict[str, Any], wanted: list[Any]) -> None:

@@ -187,6 +187,20 @@ def test_each_job_of_a_file_is_rendered_and_judged_by_itself() -> None:
     assert pods == ["first-worker-0", "third-worker-0"]
 
 
+@pytest.mark.parametrize("metadata", ["[1]", "word", "5"])
+def test_metadata_of_another_type_are_refused_and_keep_no_other_job(metadata: str) -> None:
+    bad = JOB.replace("{name: train, annotations: {made: 2026-11-29}}", metadata)
+    result = run("-", text=f"{bad}\n---\n{JOB}")
+    assert result.exit_code == 1
+    assert "metadata: must be of type object" in result.stderr
+    assert "name: train-worker-0" in result.stdout
+
+
+def test_null_in_the_metadata_is_absent() -> None:
+    result = run("-", text=JOB.replace("{name: train,", "{name: train, namespace: null, labels: null,"))
+    assert result.exit_code == 0
+
+
 def test_a_list_is_the_objects_in_it() -> None:
     items = [yaml.safe_load(JOB.replace("name: train", f"name: {name}").replace("2026-11-29", "x")) for name in "ab"]
     result = run("-", text=yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [*items, None]}))
