@@ -1,6 +1,6 @@
 """`vcjob render`: what the operator would make of a Job, without a cluster."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -10,44 +10,12 @@ import yaml
 
 from .options import namespace as namespace_option
 from .options import scheduler_name as scheduler_name_option
+from .yaml_words import Dumper, Loader
 
 __all__ = ("render",)
 
 PREFIX_MAX: Final = 58  # characters of a generateName that count
 NAMES_SHOWN: Final = 5  # of the Pods that there are
-
-
-class _Dumper(yaml.SafeDumper):
-    """YAML as a person writes it: no anchors, several lines as a block."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Dumper.add_representer(str, _represent_text)
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as kubectl reads it: a key stands once in a mapping, and a date is a text."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
-                problem = f'key "{key.value}" already set in map'
-                raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep=deep)
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 class Validate(StrEnum):
@@ -125,7 +93,7 @@ def render(
         else:
             documents += [*(preview.objects if pod_name is None else ()), *(pod.manifest for pod in pods)]
     if documents:
-        click.echo(yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, width=1000), nl=False)
+        click.echo(yaml.dump_all(documents, Dumper=Dumper, sort_keys=False, width=1000), nl=False)
     if pod_name is not None and pod_name not in known and not were_refused:
         shown = ", ".join(known[:NAMES_SHOWN]) + (" …" if len(known) > NAMES_SHOWN else "")
         raise click.ClickException(f"there is no pod '{pod_name}'; the pods: {shown}")
@@ -147,8 +115,8 @@ def _read_jobs(file: Any, namespace: str) -> Iterator[dict[str, Any]]:
 
     title = Path(getattr(file, "name", "<stdin>")).name
     try:
-        documents = [item for document in yaml.load_all(file, Loader=_Loader) for item in _items(document)]
-    except yaml.YAMLError as error:
+        documents = [item for document in yaml.load_all(file, Loader=Loader) for item in _items(document)]
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: !!int for what is none
         raise click.ClickException(f"{title} is no YAML: {error}") from error
     except RecursionError as error:
         raise click.ClickException(f"{title} is nested too deeply") from error

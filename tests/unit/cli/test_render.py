@@ -7,6 +7,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from vcjob.cli.render import render
+from vcjob.cli.yaml_words import Loader
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
@@ -194,6 +195,57 @@ def test_metadata_of_another_type_are_refused_and_keep_no_other_job(metadata: st
     assert result.exit_code == 1
     assert "metadata: must be of type object" in result.stderr
     assert "name: train-worker-0" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        pytest.param("10:30", "10:30", id="a time"),
+        pytest.param("2026-11-29", "2026-11-29", id="a date"),
+        pytest.param("1.2.3", "1.2.3", id="a version"),
+        pytest.param("1e", "1e", id="no number"),
+        pytest.param("y", None, id="a boolean"),
+        pytest.param("Off", None, id="another boolean"),
+        pytest.param("1e3", None, id="a number with an exponent"),
+        pytest.param("0o17", None, id="an octal number"),
+        pytest.param("0x1F", None, id="a hexadecimal number"),
+    ],
+)
+def test_words_without_quotes_are_what_kubectl_takes_them_for(value: str, shown: str | None) -> None:
+    result = run("-", "--env", text=JOB.replace("image: i", f"image: i, env: [{{name: A, value: {value}}}]"))
+    if shown is None:
+        assert "env[0].value: must be of type string" in result.stderr
+    else:
+        assert ["A", shown] in [line.split() for line in result.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("value", ["y", "1e3", "0o17", "10:30", "null", "true", "5", "0.5", "~", "2026-11-29"])
+def test_a_text_that_kubectl_would_take_for_something_else_stands_between_quotes(value: str) -> None:
+    result = run("-", text=JOB.replace("image: i", f"image: i, env: [{{name: A, value: '{value}'}}]"))
+    (pod,) = (d for d in yaml.load_all(result.stdout, Loader=Loader) if d["kind"] == "Pod")
+    assert {"name": "A", "value": value} in pod["spec"]["containers"][0]["env"]
+
+
+@pytest.mark.parametrize("number", ["2.0", "2e0", "+2", "0b10", "0x2", "02"])
+def test_a_whole_number_may_be_written_in_any_way(number: str) -> None:
+    result = run("-", text=JOB.replace("replicas: 1", f"replicas: {number}"))
+    assert (result.exit_code, "name: train-worker-1" in result.stdout) == (0, True)
+
+
+def test_a_large_number_keeps_its_digits() -> None:
+    number = "9007199254740993"
+    result = run("-", text=JOB.replace("containers:", f"terminationGracePeriodSeconds: {number}\n        containers:"))
+    assert f"terminationGracePeriodSeconds: {number}\n" in result.stdout
+
+
+def test_a_key_is_a_text() -> None:
+    labels = "labels: {1: b, true: c}, annotations"
+    result = run("-", text=JOB.replace("annotations", labels, 1))
+    assert result.exit_code == 0, result.stderr
+
+
+def test_a_tag_that_lies_gets_a_sentence() -> None:
+    assert "is no YAML" in run("-", text=JOB.replace("replicas: 1", "replicas: !!int x")).output
 
 
 def test_null_in_the_metadata_is_absent() -> None:

@@ -1,0 +1,74 @@
+"""YAML as kubectl reads it and as a person writes it: which words without quotes are no texts."""
+
+import re
+from collections.abc import Hashable
+from typing import Any, Final
+
+import yaml
+
+__all__ = ("Dumper", "Loader")
+
+WITH_BASE: Final = re.compile(r"[-+]?0(x[0-9a-fA-F]+|b[01]+|o?[0-7]+)")
+WORDS: Final = {
+    "null": r"~|null|Null|NULL|",
+    "merge": "<<",
+    "bool": "y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF",
+    "int": r"[-+]?(0x[0-9a-fA-F_]+|0b[01_]+|0o[0-7_]+|(\.[0-9]+|[0-9][0-9_]*(\.[0-9]*)?)([eE][-+]?[0-9]+)?)",
+}
+
+
+class Dumper(yaml.SafeDumper):
+    """YAML as a person writes it: no anchors, several lines as a block."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+Dumper.add_representer(str, _represent_text)
+
+
+class Loader(yaml.SafeLoader):
+    """YAML as kubectl reads it: a key stands once in a mapping and is a text; dates and times are texts."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - PyYAML's own way; each class adds to its own
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                problem = f'key "{key.value}" already set in map'
+                raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
+            seen.add(key.value)
+        return {_key(key): value for key, value in super().construct_mapping(node, deep=deep).items()}
+
+    def construct_number(self, node: yaml.ScalarNode) -> float | int:
+        """Return a whole number however it is written, for in JSON they are all alike. Raises ValueError."""
+        word = self.construct_scalar(node).replace("_", "")
+        if WITH_BASE.fullmatch(word):
+            return int(re.sub(r"^([-+]?)0(?=[0-7])", r"\g<1>0o", word), 0)
+        if word.lstrip("+-").isdecimal():
+            return int(word)
+        number = float(word)
+        return int(number) if number.is_integer() else number
+
+    def construct_truth(self, node: yaml.ScalarNode) -> bool:
+        """Return whether the word is one of the true ones."""
+        return self.construct_scalar(node).lower() in ("y", "yes", "true", "on")
+
+
+def _key(key: Hashable) -> Hashable:
+    if isinstance(key, bool):
+        return str(key).lower()
+    return str(key) if isinstance(key, int | float) else key
+
+
+for _tag, _words in WORDS.items():
+    for _reader in (Loader, Dumper):  # the Dumper puts what would be read as something else between quotes
+        _reader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_words})$"), None)
+Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_number)
+Loader.add_constructor("tag:yaml.org,2002:float", Loader.construct_number)
+Loader.add_constructor("tag:yaml.org,2002:bool", Loader.construct_truth)
