@@ -77,6 +77,8 @@ def render(
     were_refused = False
     for raw in _read_jobs(file, namespace):
         try:
+            if isinstance(raw, click.ClickException):
+                raise raw
             revision = _compile(_decode(raw, schema=schema, validate=Validate(validate)), schema=schema)
             preview = _preview(revision, gang=gang)
         except click.ClickException as error:  # as for kubectl, one bad Job of a file does not keep the others
@@ -110,30 +112,45 @@ def _preview(revision: Any, *, gang: Any) -> Any:
         raise click.ClickException(f"Job {revision.job.name}: {error}") from error
 
 
-def _read_jobs(file: Any, namespace: str) -> Iterator[dict[str, Any]]:
+def _read_jobs(file: Any, namespace: str) -> Iterator[dict[str, Any] | click.ClickException]:
+    """Yield the Jobs of a file, and at the end why no more of it can be read, or that there is none."""
+    title = Path(getattr(file, "name", "<stdin>")).name
+    found = False
+    try:
+        for document in yaml.load_all(file, Loader=Loader):
+            for item in _items(document):
+                if _is_job(item):
+                    found = True
+                    yield _complete(item, namespace)
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: !!int for what is none
+        yield click.ClickException(f"{title} is no YAML: {error}")
+    except RecursionError:
+        yield click.ClickException(f"{title} is nested too deeply")
+    else:
+        if not found:
+            yield click.ClickException(f"{title} holds no Job of batch.volcano.sh/v1alpha1")
+
+
+def _is_job(item: Any) -> bool:
+    return (
+        isinstance(item, dict)
+        and item.get("kind") == "Job"
+        and str(item.get("apiVersion", "")).startswith("batch.volcano.sh/")
+    )
+
+
+def _complete(job: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """Return the Job with the metadata that the API server would give it."""
     from vcjob.lifecycle.preview import NO_UID
 
-    title = Path(getattr(file, "name", "<stdin>")).name
-    try:
-        documents = [item for document in yaml.load_all(file, Loader=Loader) for item in _items(document)]
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: !!int for what is none
-        raise click.ClickException(f"{title} is no YAML: {error}") from error
-    except RecursionError as error:
-        raise click.ClickException(f"{title} is nested too deeply") from error
-    jobs = [d for d in documents if isinstance(d, dict) and d.get("kind") == "Job"]
-    jobs = [d for d in jobs if str(d.get("apiVersion", "")).startswith("batch.volcano.sh/")]
-    if not jobs:
-        raise click.ClickException(f"{title} holds no Job of batch.volcano.sh/v1alpha1")
-    for job in jobs:
-        given = job.get("metadata")
-        if given is not None and not isinstance(given, dict):
-            yield job
-            continue
-        # What is null counts as absent, as for the API server.
-        metadata = {"namespace": namespace, "uid": NO_UID, **{k: v for k, v in (given or {}).items() if v is not None}}
-        if not metadata.get("name") and isinstance(prefix := metadata.get("generateName"), str):
-            metadata["name"] = f"{prefix[:PREFIX_MAX]}xxxxx"  # as the API server does it, with five letters by chance
-        yield {**job, "metadata": metadata}
+    given = job.get("metadata")
+    if given is not None and not isinstance(given, dict):
+        return job
+    # What is null counts as absent, as for the API server.
+    metadata = {"namespace": namespace, "uid": NO_UID, **{k: v for k, v in (given or {}).items() if v is not None}}
+    if not metadata.get("name") and isinstance(prefix := metadata.get("generateName"), str):
+        metadata["name"] = f"{prefix[:PREFIX_MAX]}xxxxx"  # as the API server does it, with five letters by chance
+    return {**job, "metadata": metadata}
 
 
 def _items(document: Any) -> list[Any]:

@@ -260,6 +260,12 @@ def test_a_list_is_the_objects_in_it() -> None:
     assert (result.exit_code, pods) == (0, ["a-worker-0", "b-worker-0"])
 
 
+def test_what_cannot_be_read_keeps_no_job_before_it() -> None:
+    result = run("-", text=f"{JOB}\n---\na: [b\n---\n{JOB}")
+    assert (result.exit_code, "is no YAML" in result.stderr) == (1, True)
+    assert "name: train-worker-0" in result.stdout
+
+
 def test_a_pod_is_looked_for_in_all_jobs_of_a_file() -> None:
     text = "\n---\n".join([JOB, JOB.replace("name: train", "name: other", 1)])
     result = run("-", "--pod", "other-worker-0", text=text)
