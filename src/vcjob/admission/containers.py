@@ -14,7 +14,7 @@ from .probes import check_probes
 from .problem import Problem
 from .raw import entries, integer, mapping, text
 from .security import check_container_security
-from .words import check_words
+from .words import check_lists, check_words
 
 __all__ = ("check_container",)
 
@@ -24,6 +24,7 @@ CONTAINER: Final = {
     "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
 }
 ENV_SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+LISTS: Final = ("env", "ports", "volumeMounts")  # those that plugins add to
 HOOKS: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 
 Container = Mapping[str, Any]
@@ -33,6 +34,7 @@ def check_container(
     container: Container, *, field: str, volumes: frozenset[str], is_init: bool, uses_host_network: bool
 ) -> Iterator[Problem]:
     """Yield what is wrong with one container; `volumes` are the names that it can mount."""
+    yield from check_lists(container, LISTS, field=field)
     name = text(container, "name")
     if not name:
         yield Problem(field=f"{field}.name", value=None, message="Required value")

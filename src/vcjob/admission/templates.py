@@ -17,7 +17,7 @@ from .problem import Problem, refused
 from .raw import entries, integer, items, mapping, text
 from .scheduling import check_scheduling
 from .security import check_pod_security
-from .words import check_words
+from .words import check_lists, check_words
 
 __all__ = ("check_template",)
 
@@ -27,6 +27,7 @@ POLICIES: Final = {
 }
 # Sources of a volume that must name an object. Of the others the CRD's schema demands it.
 NAMED_SOURCES: Final = {"configMap": "name", "secret": "secretName"}
+LISTS: Final = ("containers", "initContainers", "volumes")  # those that plugins add to
 LABEL: Final = f"must be {A_LABEL}"
 SUBDOMAIN: Final = f"must be {A_SUBDOMAIN}"
 
@@ -37,6 +38,7 @@ def check_template(task: Task, *, index: int) -> Iterator[Problem]:
     yield from check_keys(mapping(task.template, "metadata"), field=f"{field}.metadata")
     spec = task.pod_spec
     field = f"{field}.spec"
+    yield from check_lists(spec, LISTS, field=field)
     if not items(spec, "containers"):
         yield Problem(
             field=f"{field}.containers", value=None, message="Required value: a Pod has at least one container"
