@@ -9,7 +9,7 @@ import msgspec
 
 __all__ = ("set_up_logging",)
 
-_SPECIAL: Final = frozenset(' "=\n')  # what a value without quotes cannot hold
+_SPECIAL: Final = frozenset(' "=')  # what a value without quotes cannot hold
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",
     "asctime",
@@ -55,7 +55,8 @@ class _TextFormatter(logging.Formatter):
 
 def _quoted(value: Any) -> str:
     text = str(value)
-    return text if text and not _SPECIAL.intersection(text) else msgspec.json.encode(text).decode()
+    is_plain = text and text.isprintable() and not _SPECIAL.intersection(text)
+    return text if is_plain else msgspec.json.encode(text).decode()
 
 
 class _JsonFormatter(logging.Formatter):

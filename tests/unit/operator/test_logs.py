@@ -29,6 +29,7 @@ def root():
         ("a=b", '"a=b"'),
         ("one\ntwo", r'"one\ntwo"'),
         ("größe 3", '"größe 3"'),
+        ("a\0b\x1b[1m", r'"a\u0000b\u001b[1m"'),
     ],
 )
 def test_a_value_with_special_characters_is_quoted(value: object, written: str, capsys: pytest.CaptureFixture[str]):
