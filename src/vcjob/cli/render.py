@@ -8,9 +8,9 @@ from typing import Any, Final
 import click
 import yaml
 
+from .documents import Dumper, load_documents
 from .options import namespace as namespace_option
 from .options import scheduler_name as scheduler_name_option
-from .yaml_words import Dumper, Loader
 
 __all__ = ("render",)
 
@@ -62,7 +62,7 @@ def render(
     scheduler_name: str,
     validate: str,
 ) -> None:
-    """Print every object that the operator would make for the Jobs in FILE (YAML; - for standard input)."""
+    """Print every object that the operator would make for the Jobs in FILE (YAML or JSON; - for standard input)."""
     # Imported late: these libraries take a moment that `vcjob --help` need not wait for.
     from vcjob.api.crds import KINDS, core_schemas
     from vcjob.api.schema import model_schema
@@ -117,13 +117,16 @@ def _read_jobs(file: Any, namespace: str) -> Iterator[dict[str, Any] | click.Cli
     title = Path(getattr(file, "name", "<stdin>")).name
     found = False
     try:
-        for document in yaml.load_all(file, Loader=Loader):
+        for document in load_documents(file.read()):
             for item in _items(document):
                 if _is_job(item):
                     found = True
                     yield _complete(item, namespace)
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: !!int for what is none
-        yield click.ClickException(f"{title} is no YAML: {error}")
+    except (
+        yaml.YAMLError,
+        ValueError,
+    ) as error:  # ValueError: numbers that are none, keys of JSON that stand there twice
+        yield click.ClickException(f"{title} is no YAML and no JSON: {error}")
     except RecursionError:
         yield click.ClickException(f"{title} is nested too deeply")
     else:

@@ -1,13 +1,14 @@
 """`vcjob render`: objects without a cluster, and errors that name what is wrong."""
 
+import json
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from vcjob.cli.documents import Loader
 from vcjob.cli.render import render
-from vcjob.cli.yaml_words import Loader
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
@@ -47,7 +48,7 @@ def test_env_is_a_table_with_the_values_that_a_container_sees() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("a: [", "is no YAML", id="broken YAML"),
+        pytest.param("a: [", "is no YAML and no JSON", id="broken YAML"),
         pytest.param("[" * 3000, "is nested too deeply", id="nested without end"),
         pytest.param("kind: Pod", "holds no Job", id="another kind"),
         pytest.param("", "holds no Job", id="nothing"),
@@ -251,6 +252,28 @@ def test_a_tag_that_lies_gets_a_sentence() -> None:
 def test_null_in_the_metadata_is_absent() -> None:
     result = run("-", text=JOB.replace("{name: train,", "{name: train, namespace: null, labels: null,"))
     assert result.exit_code == 0
+
+
+@pytest.mark.parametrize("between", ["", "\n", "\n---\n"])
+def test_json_is_read_as_well_one_object_after_the_other(between: str) -> None:
+    jobs = [yaml.safe_load(JOB.replace("name: train", f"name: {name}").replace("2026-11-29", "x")) for name in "ab"]
+    result = run("-", text=between.join(json.dumps(job, indent="\t") for job in jobs))
+    pods = [d["metadata"]["name"] for d in yaml.safe_load_all(result.stdout) if d["kind"] == "Pod"]
+    assert (result.exit_code, pods) == (0, ["a-worker-0", "b-worker-0"])
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        pytest.param('{"kind": "Job", "kind": "Job"}', 'key "kind" already set in map', id="a key twice"),
+        pytest.param('{"kind": NaN}', "NaN is no number of JSON", id="no number"),
+        pytest.param('{"kind": "Job",\n "spec": [}', "line 2, column 11", id="broken"),
+        pytest.param('{"kind": "Pod"}\n{"kind": "Pod"}\na: [', "line 3, column 5", id="broken after others"),
+    ],
+)
+def test_bad_json_gets_a_sentence(text: str, sentence: str) -> None:
+    result = run("-", text=text)
+    assert (result.exit_code, sentence in result.stderr) == (1, True), result.stderr
 
 
 def test_a_list_is_the_objects_in_it() -> None:

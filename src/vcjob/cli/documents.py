@@ -1,15 +1,17 @@
-"""YAML as kubectl reads it and as a person writes it: which words without quotes are no texts."""
+"""The documents of a file as kubectl reads them, and YAML as a person writes it."""
 
+import json
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any, Final
 
 import yaml
 
-__all__ = ("Dumper", "Loader")
+__all__ = ("Dumper", "Loader", "load_documents")
 
+BEFORE_JSON: Final = re.compile(r"\s*(?:---\s+)*(?={)")
 WITH_BASE: Final = re.compile(r"[-+]?0(x[0-9a-fA-F]+|b[01]+|o?[0-7]+)")
-WORDS: Final = {
+WORDS: Final = {  # without quotes they are no texts
     "null": r"~|null|Null|NULL|",
     "merge": "<<",
     "bool": "y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF",
@@ -65,6 +67,45 @@ def _key(key: Hashable) -> Hashable:
         return str(key).lower()
     return str(key) if isinstance(key, int | float) else key
 
+
+def load_documents(content: bytes) -> Iterator[Any]:
+    """Yield the documents of a file as kubectl takes it: objects of JSON one after the other, and what follows as YAML.
+
+    Raises yaml.YAMLError, ValueError and RecursionError for what is neither.
+    """
+    text = content.decode(errors="replace")  # what is no UTF-8 is no JSON, and YAML has the words for it
+    at = 0
+    while before := BEFORE_JSON.match(text, at):
+        try:
+            value, at = _JSON.raw_decode(text, before.end())
+        except json.JSONDecodeError:
+            break
+        yield value
+    if at == 0:
+        yield from yaml.load_all(content, Loader=Loader)
+    elif text[at:].strip():
+        # Blank lines in its place, so that an error names the right one.
+        yield from yaml.load_all("\n" * text.count("\n", 0, at) + text[at:], Loader=Loader)
+
+
+def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f'key "{next(key for key in keys if keys.count(key) > 1)}" already set in map')
+    return value
+
+
+def _json_number(word: str) -> float | int:
+    number = float(word)
+    return int(number) if number.is_integer() else number
+
+
+def _json_constant(word: str) -> float:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+_JSON: Final = json.JSONDecoder(object_pairs_hook=_json_object, parse_float=_json_number, parse_constant=_json_constant)
 
 for _tag, _words in WORDS.items():
     for _reader in (Loader, Dumper):  # the Dumper puts what would be read as something else between quotes
