@@ -21,7 +21,7 @@ from vcjob.kube.backoff import spread
 from vcjob.kube.clock import ServerClock, steady
 from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError
 
-__all__ = ("LeaseApi", "LeaseElector", "LeaseTimes", "NotLeading")
+__all__ = ("LeaseApi", "LeaseElector", "LeaseTimes", "NotLeading", "WentBack")
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +31,14 @@ _CALL_TIMEOUT_S: Final = 5.0  # below the time in which a renewal must succeed, 
 
 class NotLeading(Exception):
     """This process does not lead, or cannot be sure that it still does: it must not write."""
+
+
+class WentBack(Exception):
+    """The API server went back in time, as after a restore of its store: whatever is newer is known here only.
+
+    It is seen at the Lease, which changes all the time: no version of one object is older than one before it (an API
+    convention). Watches do not tell, they are silent until the server has come as far as it was.
+    """
 
 
 class LeaseApi(Protocol):
@@ -109,6 +117,7 @@ class LeaseElector:
         self._times = times or LeaseTimes()
         self._now = now
         self._seen: _Seen | None = None
+        self._newest = 0  # the Lease's resourceVersion
         self._sure_until = float("-inf")  # steady; until then nobody else can have taken the Lease
         self.identity = identity
         self.elected = asyncio.Event()  # set while this process leads
@@ -140,27 +149,30 @@ class LeaseElector:
         `on_started` runs as a task of its own from each election on and is cancelled when the lead is lost;
         `on_stopped` is awaited after it has ended. Then the process is a candidate again. On cancellation the Lease is
         given back after `on_stopped`, so that a candidate need not wait for it to run out. An error of `on_started`
-        gives the Lease back, too, and is raised.
+        gives the Lease back, too, and is raised. Raises WentBack.
         """
         while True:
-            await self._wait_for_lead()
-            log.info("leading", extra={"identity": self.identity, "lease": self._path})
-            self.lost.clear()
-            self.elected.set()
-            work = asyncio.ensure_future(on_started())
             try:
-                await self._keep_lead(work)
+                await self._wait_for_lead()
+                await self._lead(on_started, on_stopped)
             finally:
-                self.elected.clear()
-                self.lost.set()
-                try:
-                    await _end(work)
-                    await on_stopped()
-                finally:
-                    await self._release()
+                await self._release()
             # Who leads now is heard by the next try only; until then our own name stands there.
             others = {"leader": self.leader} if self.leader != self.identity else {}
             log.warning("lead lost", extra={"identity": self.identity, **others})
+
+    async def _lead(self, on_started: Callable[[], Awaitable[None]], on_stopped: Callable[[], Awaitable[None]]) -> None:
+        log.info("leading", extra={"identity": self.identity, "lease": self._path})
+        self.lost.clear()
+        self.elected.set()
+        work = asyncio.ensure_future(on_started())
+        try:
+            await self._keep_lead(work)
+        finally:
+            self.elected.clear()
+            self.lost.set()
+            await _end(work)
+            await on_stopped()
 
     async def _wait_for_lead(self) -> None:
         while True:
@@ -235,8 +247,8 @@ class LeaseElector:
             lease_transitions=transitions if ours or seen is None else transitions + 1,
         )
         answer = await self._send(spec, seen)
-        self._note(answer)
         self._sure_until = began + self._times.renew_deadline_s
+        self._note(answer)
         return True
 
     async def _send(self, spec: _Spec, seen: _Seen | None) -> _Lease:
@@ -261,6 +273,12 @@ class LeaseElector:
         # Any change is a sign of life; when it was made is not read from the Lease, whose clock is another's.
         if self._seen is None or self._seen.version != lease.metadata.resource_version:
             self._seen = _Seen(version=lease.metadata.resource_version, spec=lease.spec, at=self._now())
+        newest, version = self._newest, lease.metadata.resource_version
+        if not version.isdecimal():
+            return
+        self._newest = int(version)
+        if self._newest < newest:
+            raise WentBack(f"the API server went back: {self._path} has version {version} after {newest}")
 
     def _seen_version_is_old(self) -> None:
         if self._seen is not None:

@@ -28,7 +28,7 @@ from vcjob.kube.clock import steady
 from vcjob.kube.credentials import Credentials, load_credentials
 from vcjob.kube.errors import ApiError
 from vcjob.kube.events import EventRecorder
-from vcjob.kube.lease import LeaseElector
+from vcjob.kube.lease import LeaseElector, WentBack
 
 from .health import Check, HealthServer, Pulse
 from .logs import set_up_logging
@@ -320,9 +320,9 @@ def _find_lost(engine: Engine, api: ApiClient, watchers: Watchers) -> str:
 
 
 def _tell(failures: ExceptionGroup) -> None:
-    """Log why the process ends; what kopf gave up for is no fault of the code and needs no trace."""
+    """Log why the process ends; what came from outside, or what kopf gave up for, needs no trace."""
     causes = list(_leaves(failures))
-    ours = [cause for cause in causes if not isinstance(cause, WatcherLost | EndedByItself)]
+    ours = [cause for cause in causes if not isinstance(cause, WatcherLost | EndedByItself | WentBack)]
     if any(not type(cause).__module__.startswith("kopf.") for cause in ours):
         log.error("failed; to be started anew", exc_info=failures)
     else:

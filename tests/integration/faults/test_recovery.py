@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -118,7 +119,7 @@ async def test_the_api_server_is_killed_and_comes_back(operator: StartOperator, 
             await play(api, [*pods, *others], "Running")
             await in_phase(api, "j", "ns", "Running", timeout_s=PATIENCE_S)
 
-            await asyncio.to_thread(kill_api_server, plane)
+            await asyncio.to_thread(kill, plane, "kube-apiserver")
             done = await asyncio.to_thread(run_cluster_command, "up", "--name", plane.name, home=tmp_path)
             assert done.returncode == 0, done.stderr
 
@@ -132,12 +133,54 @@ async def test_the_api_server_is_killed_and_comes_back(operator: StartOperator, 
             assert created_pods(plane, mark, "ns") == 6
 
 
-def kill_api_server(plane: ControlPlane) -> None:
+async def test_a_restored_etcd_ends_the_process_for_the_next_one_to_see_what_is(
+    operator: StartOperator, tmp_path: Path
+):
+    with running_cluster("restored", home=tmp_path) as plane:
+        data, backup = plane.folder / "etcd", tmp_path / "backup"
+        async with Api.connected(plane.admin_kubeconfig) as api:
+            await make_namespace(api, name="ns")
+            elects = ("--namespace", "ns", "--leader-elect", "--leader-elect-namespace", "vcjob-system")
+            process = await operator(*elects, kubeconfig=plane.operator_kubeconfig)
+            await api.create(JOBS, job("kept", task("w", 2)), "ns")
+            kept = await new_pods(api, "kept", "ns", count=2)
+            await asyncio.to_thread(exchange, plane, data, backup)
+
+        async with Api.connected(plane.admin_kubeconfig) as api:
+            await play(api, kept, "Running")
+            await in_phase(api, "kept", "ns", "Running", timeout_s=PATIENCE_S)
+            await api.create(JOBS, job("lost", task("w", 100)), "ns")
+            await new_pods(api, "lost", "ns", count=100)
+            await asyncio.to_thread(exchange, plane, backup, data)
+
+        await eventually(lambda: not process.running, timeout_s=PATIENCE_S, what="the end of the process")
+        assert process.process is not None
+        assert process.process.returncode == 1
+        assert "went back" in process.last_lines()
+        await process.start()
+        async with Api.connected(plane.admin_kubeconfig) as api:
+            assert await api.find(JOBS, "lost", "ns") is None
+            await play(api, kept, "Running")
+            await in_phase(api, "kept", "ns", "Running", timeout_s=PATIENCE_S)
+            await live(api, "ns")
+
+
+def exchange(plane: ControlPlane, source: Path, target: Path) -> None:
+    """End etcd and the API server, copy one folder of data to another's place, and bring the cluster up again."""
+    for name in ("kube-apiserver", "etcd"):
+        kill(plane, name)
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target)
+    done = run_cluster_command("up", "--name", plane.name, home=plane.home)
+    assert done.returncode == 0, done.stderr
+
+
+def kill(plane: ControlPlane, name: str) -> None:
     record = read_record(plane.folder / "cluster.json")
     assert record is not None
-    (server,) = (component.process for component in record.components if component.name == "kube-apiserver")
-    os.kill(server.pid, signal.SIGKILL)
-    while is_alive(server):
+    (process,) = (component.process for component in record.components if component.name == name)
+    os.kill(process.pid, signal.SIGKILL)
+    while is_alive(process):
         time.sleep(0.05)
 
 

@@ -14,7 +14,7 @@ from tests.unit.kube.fake_server import Answer, FakeServer
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import ServerClock
 from vcjob.kube.errors import AlreadyExists, Conflict, NotFound, ServerError, Unreachable
-from vcjob.kube.lease import LeaseElector, LeaseTimes, NotLeading
+from vcjob.kube.lease import LeaseElector, LeaseTimes, NotLeading, WentBack
 
 
 class MemoryLease:
@@ -27,7 +27,7 @@ class MemoryLease:
         self.hangs = False
         self.loses_answers = False
         self.lies: dict[str, Any] | None = None  # the answer to every write, none of which takes effect
-        self.writes = 0
+        self.version = 0  # of the store, before the Lease is made
 
     @property
     def holder(self) -> str:
@@ -54,8 +54,8 @@ class MemoryLease:
     def _store(self, body: dict[str, Any]) -> bytes:
         if self.lies is not None:
             return json.dumps(self.lies).encode()
-        self.writes += 1
-        self.lease = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.writes)}}
+        before = int(self.lease["metadata"]["resourceVersion"]) if self.lease else self.version
+        self.lease = {**body, "metadata": {**body["metadata"], "resourceVersion": str(before + 1)}}
         if self.loses_answers:
             raise Unreachable("the answer was lost")
         return json.dumps(self.lease).encode()
@@ -249,6 +249,25 @@ def test_a_renewal_whose_answer_was_lost_does_not_cost_the_lead() -> None:
             lease.loses_answers = False
             await asyncio.sleep(60)
             assert (a.elector.is_leader, a.log) == (True, ["started"])
+
+    simulate(story)
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["with an older Lease", "before there was one"])
+def test_a_server_that_went_back_in_time_ends_leader_and_candidates(is_lost: bool) -> None:
+    async def story(loop: SimulatedLoop) -> None:
+        lease = MemoryLease()
+        lease.version = 1000
+        async with replicas(lease, loop, "a", "b") as (a, b):
+            await asyncio.sleep(20)
+            assert lease.lease is not None
+            lease.version = 7
+            lease.lease = None if is_lost else {"metadata": {"resourceVersion": "8"}, "spec": lease.lease["spec"]}
+            done, _ = await asyncio.wait((a.task, b.task), timeout=5)
+            for task in done:
+                with pytest.raises(WentBack, match=r"has version \d+ after 101\d$"):
+                    task.result()
+            assert (len(done), lease.holder) == (2, "")  # the next to come need not wait
 
     simulate(story)
 
