@@ -41,6 +41,7 @@ class JobMemory:
     hold: Hold | None = None
     rejected: str = ""  # the API server will never take the Job's objects
     refusals: int = 0  # in a row
+    verdicts: int = 0  # of these, how often the server said that trying again cannot help
     unwritten: dict[str, Any] | None = None  # a status that tells of nothing unexpected and waits for more
     unwritten_since: float = 0.0  # loop time at which the first of it was known
     unwritten_moved: float = 0.0  # loop time of the last

@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 _RESTLESS_S: Final = 0.05
 _RESTLESS_CAP_S: Final = 10.0
+# One word of the server's, or of what stands between, ends no Job for ever: it is tried again after these seconds.
+_APPEALS_S: Final = (0.5, 1.5)
 _ROUNDS: Final = 8  # plans in one pass; more means that somebody else keeps changing things
 
 
@@ -107,7 +109,7 @@ class Reconciler:
                     return retry
                 continue
             if made.stages:
-                memory.refusals = 0
+                memory.refusals = memory.verdicts = 0
             if report.cut:
                 if self._is_called(key):
                     return 0.0
@@ -131,7 +133,8 @@ class Reconciler:
     def _drop_settled(self, record: JobRecord, memory: JobMemory) -> None:
         """Forget what no longer matters: refusals of an older spec, vanished Pods about which something was decided."""
         if memory.revision is not record.revision:
-            memory.revision, memory.hold, memory.rejected, memory.refusals = record.revision, None, "", 0
+            memory.revision, memory.hold, memory.rejected = record.revision, None, ""
+            memory.refusals = memory.verdicts = 0
         if memory.removed:
             status = record.status
             restart = Restart.read(status.controlled.get(RESTART_KEY))
@@ -197,6 +200,13 @@ class Reconciler:
             (r for r in refusals if not r.transient), refusals[0]
         )
         if worst.permanent:
+            memory.refusals += 1
+            memory.verdicts += 1
+            if memory.verdicts <= len(_APPEALS_S):
+                delay = _APPEALS_S[memory.verdicts - 1]
+                self._log_refusal(record, worst, delay)
+                self._set_hold(memory, worst, delay=delay)
+                return None
             memory.rejected = worst.message
             self._set_hold(memory, worst, delay=BACKOFF_CAP_S)
             return None
@@ -207,15 +217,7 @@ class Reconciler:
             return 0.05
         memory.refusals += 1
         delay = wait_after(worst, attempt=memory.refusals - 1, chance=self._chance())
-        log.info(
-            "step refused, will retry",
-            extra={
-                "job": "/".join(record.key),
-                "reason": worst.reason,
-                "error": worst.message,
-                "wait_s": round(delay, 2),
-            },
-        )
+        self._log_refusal(record, worst, delay)
         if worst.transient and memory.refusals < 3:
             return delay  # not worth a word in the status yet
         if not worst.transient:
@@ -225,6 +227,10 @@ class Reconciler:
             self._observer.event(record, EventNote(type="Warning", reason=kind, message=message))
         self._set_hold(memory, worst, delay=delay)
         return None
+
+    def _log_refusal(self, record: JobRecord, refusal: Refusal, delay: float) -> None:
+        told = {"reason": refusal.reason, "error": refusal.message, "wait_s": round(delay, 2)}
+        log.info("step refused, will retry", extra={"job": "/".join(record.key), **told})
 
     def _set_hold(self, memory: JobMemory, refusal: Refusal, *, delay: float) -> None:
         """Have the next plan make nothing and say why."""

@@ -32,7 +32,7 @@ class Refusal:
 
     reason: str
     message: str
-    permanent: bool = False  # trying again can never help
+    permanent: bool = False  # says the server: trying again can never help
     transient: bool = False  # the server is not well; nothing is wrong with the Job
     conflict: bool = False  # the snapshot was old: look again at once
     deletion: bool = False  # what was refused is a deletion
@@ -55,7 +55,7 @@ def judge(error: ApiError, *, action: str) -> Refusal:
             return Refusal(reason="NamespaceTerminating", message=message)
         return Refusal(reason="AdmissionDenied" if error.policy else "Forbidden", message=message)
     if isinstance(error, Invalid):
-        return Refusal(reason="Invalid", message=message, permanent=True)
+        return Refusal(reason="InvalidSpec", message=message, permanent=True)
     if isinstance(error, TooLarge):
         return Refusal(reason="TooLarge", message=message, permanent=True)
     if isinstance(error, AlreadyExists):

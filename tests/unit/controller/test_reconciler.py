@@ -14,7 +14,7 @@ from tests.unit.lifecycle.builders import job as build
 from vcjob.admission.defaulting import default_job
 from vcjob.gang.none import NoGang
 from vcjob.gang.volcano import VolcanoGang
-from vcjob.kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound, ServerError
+from vcjob.kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound, ServerError, TooLarge
 
 Story = Callable[[World], Coroutine[Any, Any, None]]
 
@@ -56,15 +56,16 @@ def refusing(verb: str, plural: str, error: ApiError) -> Callable[[str, Key], Ap
 class Refusing:
     """Refuses one kind of write, and counts how often it is tried."""
 
-    def __init__(self, verb: str, plural: str) -> None:
+    def __init__(self, verb: str, plural: str, error: ApiError | None = None) -> None:
         self.attempts = 0
         self._refused = (verb, plural)
+        self._error = error or Forbidden("you may not", code=403)
 
     def __call__(self, asked: str, key: Key) -> ApiError | None:
         if (asked, key[0]) != self._refused:
             return None
         self.attempts += 1
-        return Forbidden("you may not", code=403)
+        return self._error
 
 
 def saying_once(verb: str, plural: str, sayings: list[Saying]) -> Callable[[str, Key], ApiError | bytes | None]:
@@ -270,6 +271,50 @@ def test_a_pod_of_another_job_is_a_conflict_for_as_long_as_that_job_is_there(oth
         state = world.job["status"]["state"]
         assert state["reason"] == reason
         assert words in state["message"]
+
+    run(world, story)
+
+
+@pytest.mark.parametrize("plural", [PODS, PODGROUPS, "configmaps", "services"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(Invalid("no such field", code=422), id="422"),
+        pytest.param(Invalid("not so", code=400), id="400"),
+        pytest.param(TooLarge("too much", code=413), id="413"),
+    ],
+)
+def test_one_word_that_it_can_never_be_ends_no_job(plural: str, answer: ApiError):
+    """It may come from a proxy, or from somebody's webhook that is not well."""
+    world = world_with(two.plugin("svc"), volcano=True)
+
+    async def story(world: World) -> None:
+        sayings: list[Saying] = [answer, answer]
+        world.operator.api.refuse = saying_once("create", plural, sayings)
+        await world.settle()
+        assert (world.phase, len(world.cluster.all(PODS)), sayings) == ("Pending", 2, [])
+
+    run(world, story)
+
+
+def test_what_the_server_refuses_again_and_again_fails_the_job_after_it_said_why():
+    world = world_with(two)
+
+    async def story(world: World) -> None:
+        began = world.cluster.now
+        refused = Refusing("create", PODS, Invalid("no such field", code=422))
+        world.operator.api.refuse = refused
+        await world.catch_up(0)
+        assert (world.phase, world.job["status"]["state"]["reason"]) == ("Pending", "InvalidSpec")
+        assert "no such field" in world.job["status"]["state"]["message"]
+        for _ in range(3):  # news in between is no reason to hurry
+            world.operator.hear_all()
+            await world.catch_up(0)
+        assert world.phase == "Pending"
+        await world.settle()
+        assert (world.phase, world.job["status"]["state"]["reason"]) == ("Failed", "InvalidSpec")
+        assert (refused.attempts, world.cluster.now - began) == (3, pytest.approx(2.0, abs=0.5))
+        assert len(told(world, "InvalidSpec")) == 1
 
     run(world, story)
 

@@ -33,7 +33,7 @@ from vcjob.kube.errors import (
             "wait",
             id="a webhook",
         ),
-        pytest.param(Invalid("spec.containers: Required"), "Invalid", "permanent", id="422"),
+        pytest.param(Invalid("spec.containers: Required"), "InvalidSpec", "permanent", id="422"),
         pytest.param(TooLarge("too large"), "TooLarge", "permanent", id="413"),
         pytest.param(AlreadyExists("there"), "NameConflict", "wait", id="a name that is taken"),
         pytest.param(NotFound("gone"), "NotFound", "wait", id="404"),
