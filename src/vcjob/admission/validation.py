@@ -6,7 +6,7 @@ looked up by the caller: see `check_queue`.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from vcjob.api.base import InvalidObject, parse
 from vcjob.api.duration import InvalidDuration, parse_duration
@@ -35,6 +35,9 @@ __all__ = (
     "validate_update",
     "warnings",
 )
+
+
+WARNINGS_SHOWN: Final = 20  # the API server hands on 4 KiB of them
 
 
 def validate_create(raw: dict[str, Any]) -> tuple[Problem, ...]:
@@ -67,7 +70,11 @@ def find_fatal(raw: dict[str, Any]) -> str:
 def warnings(raw: dict[str, Any]) -> tuple[str, ...]:
     """Return what is odd about the Job but allowed, one sentence each."""
     job = _read(raw)
-    return () if isinstance(job, Problem) else tuple(_warnings(job))
+    if isinstance(job, Problem):
+        return ()
+    found = tuple(_warnings(job))
+    more = len(found) - WARNINGS_SHOWN
+    return found if more <= 0 else (*found[:WARNINGS_SHOWN], f"and {more} more warnings")
 
 
 def _read(raw: dict[str, Any]) -> Job | Problem:

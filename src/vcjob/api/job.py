@@ -6,6 +6,7 @@ that no webhook has defaulted behaves as if one had.
 """
 
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
@@ -237,7 +238,7 @@ class JobSpec(Model):
         """Return after how many restarts the Job fails."""
         return self.max_retry or DEFAULT_MAX_RETRY
 
-    @property
+    @cached_property
     def total_replicas(self) -> int:
         """Return the number of Pods of all tasks."""
         return sum(task.replicas for task in self.tasks)

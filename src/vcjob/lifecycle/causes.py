@@ -213,7 +213,7 @@ def _failed(compiled: CompiledTask, pods: list[Pod], snapshot: Snapshot) -> Caus
     worst = max(live, key=lambda pod: (pod.restarts, -pod.index))
     return Cause(
         event=Event.TASK_FAILED,
-        key=f"{Event.TASK_FAILED}/{task.name}/{worst.uid}",
+        key=f"{Event.TASK_FAILED}/{task.name}",  # whichever Pod is the worst: the task's time runs on
         message=f"task {task.name} failed: its containers restarted {restarts} times, maxRetry is {limit}",
         task=task.name,
         index=worst.index,

@@ -1,6 +1,6 @@
 """Which tasks may start: `dependsOn`. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from vcjob.api.job import Task
 
@@ -18,8 +18,8 @@ def count_ready(pods: Iterable[Pod]) -> dict[str, int]:
     return ready
 
 
-def find_unready(task: Task, *, tasks: Sequence[Task], ready: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the tasks that `task` still waits for; empty when it may start.
+def find_unready(task: Task, *, tasks: Mapping[str, Task], ready: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the tasks that `task` still waits for; empty when it may start. `tasks` are all of the Job, by name.
 
     With `iteration: any` and several names one ready task is enough; otherwise all must be ready. A task is ready when
     as many Pods as its minimum are; a task without `minAvailable` needs all its replicas. Unknown names never get ready
@@ -28,10 +28,9 @@ def find_unready(task: Task, *, tasks: Sequence[Task], ready: Mapping[str, int])
     depends = task.depends_on
     if depends is None or not depends.name:
         return ()
-    by_name = {t.name: t for t in tasks}
 
     def is_ready(name: str) -> bool:
-        other = by_name.get(name)
+        other = tasks.get(name)
         return other is not None and ready.get(name, 0) >= other.effective_min_available
 
     unready = tuple(name for name in depends.name if not is_ready(name))

@@ -6,6 +6,7 @@ the first Pod, and Pods come only when the gang back end lets them.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from vcjob.api.job import Event, Phase
@@ -41,6 +42,7 @@ from .volumes import claim_name
 __all__ = ("Wait", "decide_phase", "mark_key", "plan_members")
 
 _TRUST_S: Final = 60.0  # how long a plugin's object that was seen is taken to be there
+_SHOWN: Final = 5  # of the tasks that wait, and of those that each waits for
 _SWEPT_S: Final = 15.0  # who deletes all that a Job has is through by then, whatever comes first
 
 
@@ -276,11 +278,11 @@ def _group_wait(snapshot: Snapshot) -> Wait:
 
 def _unready_tasks(snapshot: Snapshot, census: Census) -> Mapping[str, tuple[str, ...]]:
     """Return the tasks that still wait for others, with the names of those."""
-    tasks = [compiled.task for compiled in snapshot.revision.tasks]
-    if not any(task.depends_on for task in tasks):
+    tasks = {compiled.task.name: compiled.task for compiled in snapshot.revision.tasks}
+    if not any(task.depends_on for task in tasks.values()):
         return {}
     ready = count_ready(census.owned)
-    unready = ((task, find_unready(task, tasks=tasks, ready=ready)) for task in tasks)
+    unready = ((task, find_unready(task, tasks=tasks, ready=ready)) for task in tasks.values())
     # A task whose Pods have all been made has started: that it once waited is history.
     return {task.name: names for task, names in unready if names and census.missing.get(task.name)}
 
@@ -288,8 +290,15 @@ def _unready_tasks(snapshot: Snapshot, census: Census) -> Mapping[str, tuple[str
 def _dependency_wait(waiting: Mapping[str, tuple[str, ...]]) -> Wait | None:
     if not waiting:
         return None
-    parts = (f"task {task} waits for {', '.join(names)} to be ready" for task, names in waiting.items())
+    parts = [f"task {task} waits for {_some(names)} to be ready" for task, names in islice(waiting.items(), _SHOWN)]
+    if more := len(waiting) - len(parts):
+        parts.append(f"{more} more tasks wait" if more > 1 else "1 more task waits")
     return Wait(reason="WaitingForDependencies", message="; ".join(parts))
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _startable(snapshot: Snapshot, waiting: Mapping[str, tuple[str, ...]]) -> int | None:

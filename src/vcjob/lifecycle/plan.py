@@ -19,7 +19,7 @@ from .pod import Pod
 from .policies import COMMAND_ISSUED, Decision, Verdict, decide
 from .restart import RESTART_KEY, Restart, restart_delay
 from .snapshot import Snapshot
-from .status import Status, format_time
+from .status import Status, clip, format_time
 from .steps import DeleteGroup, DeleteJob, DeleteObject, DeletePods, Stage, Step
 from .transitions import ENDS_IN, Keep, Scope
 
@@ -155,7 +155,7 @@ def _first_cause(status: Status) -> str:
 def _waiting(status: Status, awaited: str) -> Status:
     """Return the status with what is awaited behind what led there; with "" nothing is."""
     cause = _first_cause(status)
-    return replace(status, message=f"{cause}{_WAIT_MARK}{awaited}" if awaited else cause)
+    return replace(status, message=f"{cause}{_WAIT_MARK}{clip(awaited)}" if awaited else cause)
 
 
 def _still_terminating(count: int) -> str:
@@ -224,7 +224,11 @@ def _impossible(snapshot: Snapshot, census: Census) -> str:
 
 def _plan_failure(snapshot: Snapshot, census: Census, message: str) -> Plan:
     made = _held(_conclude(snapshot, census, Phase.FAILED, reason="InvalidSpec", message=message), snapshot, census)
-    return replace(made, events=(EventNote(type="Warning", reason="InvalidSpec", message=message),))
+    events = [EventNote(type="Warning", reason="InvalidSpec", message=message)]
+    if command := snapshot.command:
+        text = f"Command {command.name} asks for {command.action!r}, but the Job has failed"
+        events.append(EventNote(type="Warning", reason="ActionIgnored", message=text, standing=True))
+    return replace(made, events=tuple(events))
 
 
 def _finish_if_ended(snapshot: Snapshot, census: Census, members: Plan) -> Plan:

@@ -9,7 +9,7 @@ from vcjob.api.job import Action, Event, Phase
 from .causes import Cause
 from .pod import Exit
 from .restart import Restart
-from .revision import CompiledPolicy
+from .revision import CompiledPolicy, CompiledTask
 from .snapshot import Snapshot
 from .transitions import Rule, Scope, find_rule
 
@@ -76,18 +76,19 @@ def decide(snapshot: Snapshot, causes: Iterable[Cause]) -> Verdict:
 
 
 def _decide_policies(snapshot: Snapshot, causes: Iterable[Cause]) -> Verdict:
+    scopes = _Scopes(snapshot)
     due: list[_Due] = []
     later: list[Pending] = []
     ignored: list[str] = []
     for cause in causes:
-        policy = _resolve(snapshot, cause)
+        policy = _resolve(snapshot, cause, scopes.task(cause))
         if policy is None or (rule := find_rule(snapshot.phase, policy.action)) is None:
             continue
-        restart = _scope(snapshot, cause, policy.action)
+        restart, widens = scopes.of(cause, policy.action)
         if rule.scope is Scope.TARGET and not restart.targets:
             ignored.append(f"{policy.action} has no task or Pod to act on: {cause.message}")
             continue
-        if rule.to is Phase.RESTARTING and not _widens(snapshot, restart):
+        if rule.to is Phase.RESTARTING and not widens:
             continue
         if policy.exit_code is not None and cause.event is Event.POD_FAILED:
             cause = replace(cause, message=_name_exit(snapshot, cause, policy.exit_code))
@@ -129,9 +130,8 @@ def _in_vain(sentence: str) -> Verdict:
     return Verdict(decision=None, pending=(), ignored=(sentence,))
 
 
-def _resolve(snapshot: Snapshot, cause: Cause) -> CompiledPolicy | None:
+def _resolve(snapshot: Snapshot, cause: Cause, compiled: CompiledTask | None) -> CompiledPolicy | None:
     """Return the first policy that matches: those of the cause's task, then those of the Job."""
-    compiled = next((t for t in snapshot.revision.tasks if t.task.name == cause.task), None)
     policies = compiled.policies if compiled else snapshot.revision.policies
     return next((p for p in policies if p.matches_event(cause.event) or _matches_exit_code(p, cause)), None)
 
@@ -161,43 +161,55 @@ def _widens(snapshot: Snapshot, restart: Restart) -> bool:
     if snapshot.phase is not Phase.RESTARTING:
         return True
     current = snapshot.restart or Restart(alive_only=True)
-    return not current.whole and not current.alive_only and current.widen(restart) != current
+    return not current.whole and not current.alive_only and not current.includes(restart)
 
 
-def _scope(snapshot: Snapshot, cause: Cause, action: Action) -> Restart:
-    """Return which Pods an action restarts; no targets when the cause names none."""
-    if action not in _TARGETED:
-        return Restart(whole=action is Action.RESTART_JOB, alive_only=action is Action.RESUME_JOB)
-    compiled = next((t for t in snapshot.revision.tasks if t.task.name == cause.task), None)
-    if compiled is None:
-        return Restart()
-    task = compiled.task
-    match action:
-        case Action.RESTART_TASK:
-            indices = frozenset(range(task.replicas))
-        case Action.RESTART_POD:
-            indices = frozenset((cause.index,)) if cause.index >= 0 else frozenset()
-        case _:
-            indices = _partition(
-                task.replicas, task.partition_policy.partition_size if task.partition_policy else 0, cause.index
-            )
-    return Restart(targets={task.name: indices}) if indices else Restart()
+class _Scopes:
+    """Which Pods an action restarts. Causes that mean the same share an answer: thousands of Pods may fail at once."""
 
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._tasks = {compiled.task.name: compiled for compiled in snapshot.revision.tasks}
+        self._known: dict[tuple[Action, str, range], tuple[Restart, bool]] = {}
 
-def _partition(replicas: int, size: int, index: int) -> frozenset[int]:
-    if size <= 0 or index < 0:
-        return frozenset()
-    first = index // size * size
-    return frozenset(range(first, min(first + size, replicas)))
+    def task(self, cause: Cause) -> CompiledTask | None:
+        return self._tasks.get(cause.task)
+
+    def of(self, cause: Cause, action: Action) -> tuple[Restart, bool]:
+        """Return the restart, without targets when the cause names none, and whether it widens the present one."""
+        targeted = action in _TARGETED
+        name, indices = (cause.task, self._indices(cause, action)) if targeted else ("", range(0))
+        key = (action, name, indices)
+        if key not in self._known:
+            if targeted:
+                restart = Restart(targets={name: frozenset(indices)}) if indices else Restart()
+            else:
+                restart = Restart(whole=action is Action.RESTART_JOB, alive_only=action is Action.RESUME_JOB)
+            self._known[key] = (restart, _widens(self._snapshot, restart))
+        return self._known[key]
+
+    def _indices(self, cause: Cause, action: Action) -> range:
+        compiled = self.task(cause)
+        if compiled is None:
+            return range(0)
+        task = compiled.task
+        if action is Action.RESTART_TASK:
+            return range(task.replicas)
+        if cause.index < 0:
+            return range(0)
+        if action is Action.RESTART_POD:
+            return range(cause.index, cause.index + 1)
+        size = task.partition_policy.partition_size if task.partition_policy else 0
+        first = cause.index // size * size if size > 0 else 0
+        return range(first, min(first + max(size, 0), task.replicas))
 
 
 def _merge(due: list[_Due]) -> Decision:
     """Return the decision of the oldest cause, together with all others that restart single Pods when it does."""
     first = due[0]
     same = [other for other in due if other.rule.scope is Scope.TARGET] if first.rule.scope is Scope.TARGET else [first]
-    restart = same[0].restart
-    for other in same[1:]:
-        restart = restart.widen(other.restart)
+    distinct = {id(other.restart): other.restart for other in same}
+    restart = Restart.join(distinct.values()) if len(distinct) > 1 else first.restart
     more = f" (and {len(same) - 1} more)" if len(same) > 1 else ""
     return Decision(
         action=first.action,

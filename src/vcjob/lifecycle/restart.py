@@ -9,7 +9,7 @@ costs nothing. The record lives in `status.controlledResources` under the key `r
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from vcjob.api.job import PODS_MAX
@@ -68,12 +68,21 @@ class Restart:
         """Return the restart that covers both."""
         if self.whole or other.whole:
             return Restart(whole=True)
-        tasks = {*self.targets, *other.targets}
+        return replace(Restart.join((self, other)), alive_only=self.alive_only and not other.targets)
+
+    @classmethod
+    def join(cls, parts: Iterable["Restart"]) -> "Restart":
+        """Return the restart of all the targets together."""
+        joined: dict[str, set[int]] = {}
+        for part in parts:
+            for task, indices in part.targets.items():
+                joined.setdefault(task, set()).update(indices)
+        return cls(targets={task: frozenset(indices) for task, indices in joined.items()})
+
+    def includes(self, other: "Restart") -> bool:
+        """Return whether every target of the other is one of this; a whole restart is included in none."""
         none: frozenset[int] = frozenset()
-        return Restart(
-            alive_only=self.alive_only and not other.targets,
-            targets={task: self.targets.get(task, none) | other.targets.get(task, none) for task in tasks},
-        )
+        return not other.whole and all(found <= self.targets.get(task, none) for task, found in other.targets.items())
 
     def covers(self, pod: Pod, *, version: int, retry_count: int) -> bool:
         """Return whether the Pod has to go."""

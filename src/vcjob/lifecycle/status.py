@@ -11,12 +11,13 @@ from typing import Any, Final
 
 from vcjob.api.job import Phase
 
-__all__ = ("Condition", "Status", "format_time", "parse_time")
+__all__ = ("Condition", "Status", "clip", "format_time", "parse_time")
 
 _EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC).timestamp()
 _LATEST: Final = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 # No Job comes near; what somebody has written there by hand must leave room to count on within an int32.
 _COUNT_MAX: Final = 1_000_000_000
+_MESSAGE_MAX: Final = 2048  # characters
 _COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 
 
@@ -150,6 +151,7 @@ class Status:
 
     def enter(self, phase: Phase, *, reason: str, message: str, now: float) -> "Status":
         """Return the status in another phase: the transition time and the phase's condition move, and only then."""
+        message = clip(message)
         if phase is self.phase:
             return replace(self, reason=reason, message=message)
         kept = tuple(c for c in self.conditions if c.status != phase)
@@ -161,6 +163,11 @@ class Status:
             last_transition=now,
             conditions=(*kept, Condition(status=str(phase), last_transition=now)),
         )
+
+
+def clip(message: str) -> str:
+    """Return a sentence that is short enough for a status, which everybody who watches the Job gets at each change."""
+    return message if len(message) <= _MESSAGE_MAX else f"{message[: _MESSAGE_MAX - 2]} …"
 
 
 def _count(value: object) -> int:

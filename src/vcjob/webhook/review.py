@@ -71,6 +71,7 @@ class Review:
     dry_run: bool
     object: Raw | None  # as it is to be stored; None for DELETE
     old: Raw | None  # as it is stored; None for CREATE
+    size: int = 0  # bytes of the whole review
 
     @property
     def resource(self) -> str:
@@ -110,6 +111,7 @@ def read_review(body: bytes) -> Review:
         dry_run=bool(asked.dry_run),
         object=asked.object,
         old=asked.old_object,
+        size=len(body),
     )
 
 

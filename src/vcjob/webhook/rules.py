@@ -1,7 +1,9 @@
 """Which rule answers on which route: the pure verdicts, with what they need from the cluster looked up for them."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from vcjob.admission.podgroups import belongs_to_job, podgroup_patch, podgroup_queue, validate_podgroup
 from vcjob.admission.problem import Problem, denial
@@ -27,6 +29,8 @@ from .routes import (
 
 __all__ = ("Cluster", "make_rules")
 
+LARGE: Final = 64 * 1024  # bytes of a review; what is smaller is decided upon in some milliseconds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
@@ -44,19 +48,24 @@ def make_rules(cluster: Cluster, *, scheduler: str, check_queues: bool, policy: 
         problem = await queues.find_problem(judge) if check_queues else None
         return (problem,) if problem else ()
 
+    async def beside(review: Review, decide: Callable[[], Verdict]) -> Verdict:
+        """Decide on a Job with thousands of tasks in a thread, for other requests and probes not to wait for it."""
+        return await asyncio.to_thread(decide) if review.size > LARGE else decide()
+
     async def mutate_job(review: Review) -> Verdict:
-        return mutate_new(review.object or {}, scheduler=scheduler)
+        return await beside(review, lambda: mutate_new(review.object or {}, scheduler=scheduler))
 
     async def validate_job(review: Review) -> Verdict:
         job = review.object or {}
-        if review.old is not None:
-            return judge_change(review.old, job)
+        if (old := review.old) is not None:
+            return await beside(review, lambda: judge_change(old, job))
         name = queue_of(job)
 
         def judge(tree: QueueTree) -> Problem | None:
             return check_queue(tree.queues.get(name), name, children=len(tree.children(name)))
 
-        return judge_new(job, others=await ask(judge))
+        others = await ask(judge)
+        return await beside(review, lambda: judge_new(job, others=others))
 
     async def mutate_group(review: Review) -> Verdict:
         group = review.object or {}

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 import kopf
 from aiohttp import web
 
+from vcjob.admission.raw import mapping
 from vcjob.kube.clock import steady
 from vcjob.operator.settings import BindAddress
 
@@ -118,7 +119,7 @@ def _tell(route: Route, review: Review, verdict: Verdict) -> Outcome:
 
 def _facts(route: Route, review: Review) -> dict[str, Any]:
     # A Job that is to get a generated name has none yet.
-    name = review.name or str(((review.object or {}).get("metadata") or {}).get("generateName") or "")
+    name = review.name or str(mapping(review.object or {}, "metadata").get("generateName") or "")
     return {
         "webhook": route.path,
         "operation": review.operation,

@@ -76,6 +76,7 @@ async def test_what_cannot_be_answered_is_an_http_error(webhook: WebhookProcess,
     [
         pytest.param({}, id="empty"),
         pytest.param({"spec": 7, "metadata": []}, id="nothing where it belongs"),
+        pytest.param({"spec": {}, "metadata": "x"}, id="metadata that are none"),
         pytest.param(
             {"metadata": {"name": "j"}, "spec": {"tasks": [None, 1, {"template": {"spec": []}}]}}, id="odd tasks"
         ),
@@ -86,8 +87,9 @@ async def test_what_cannot_be_answered_is_an_http_error(webhook: WebhookProcess,
 )
 async def test_an_object_with_anything_in_it_gets_an_answer(webhook: WebhookProcess, body: Object):
     for path in ("/jobs/mutate", "/jobs/validate"):
-        code, text = await webhook.post(path, review(object=body))
-        assert (code, json.loads(text)["response"]["uid"]) == (200, "u-1")
+        for name in ("j", ""):  # without one, the Job is to get a generated name
+            code, text = await webhook.post(path, review(object=body, name=name))
+            assert (code, json.loads(text)["response"]["uid"]) == (200, "u-1")
 
 
 async def test_the_biggest_job_that_fits_the_store_can_be_made_and_changed(

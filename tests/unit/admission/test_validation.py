@@ -541,6 +541,12 @@ def test_what_is_odd_is_let_in_with_a_warning(built: RawJob, fragment: str) -> N
     assert any(fragment in warning for warning in warnings(raw))
 
 
+def test_a_job_of_many_oddities_has_some_warnings_and_their_number() -> None:
+    built = job().tasks(task("a"), *(task(f"b{index}", dependsOn={"name": ["a"]}) for index in range(100)))
+    found = warnings(default_job(built.make()))
+    assert (len(found), found[-1]) == (21, "and 80 more warnings")
+
+
 @pytest.mark.parametrize("timeout", ["5s", "0s"])
 def test_a_usual_timeout_has_no_warning(timeout: str) -> None:
     assert warnings(default_job(job().policies({"event": "PodFailed", "timeout": timeout, **ABORT}).make())) == ()

@@ -203,7 +203,7 @@ delayed = job().task("w", 2).spec(minAvailable=1).running()
         ),
         pytest.param(
             delayed.policy("TaskFailed", "AbortJob", timeout="1m")
-            .memory(first_seen={"TaskFailed/w/w-0-0": NOW - 10})
+            .memory(first_seen={"TaskFailed/w": NOW - 10})
             .pod(running("w", 0, restarts=5), running("w", 1)),
             NOW + 50,
             id="from the first look, when no object tells",
@@ -232,6 +232,23 @@ def test_an_evicted_pods_replacement_carries_the_time_of_the_eviction():
     snapshot = delayed.policy("PodEvicted", "AbortJob", timeout="5m").removed(terminating("w", 1, deleted=NOW - 40))
     (creation,) = steps(snapshot.pod(running("w", 0)).plan())
     assert creation.members[0].evicted_at == NOW - 40
+
+
+def test_the_time_of_a_failed_task_runs_on_when_another_pod_is_the_worst():
+    snapshot = delayed.policy("TaskFailed", "AbortJob", timeout="1m")
+    first = snapshot.pod(running("w", 0, restarts=5), running("w", 1, restarts=4)).plan()
+    later = snapshot.memory(first_seen=first.seen).at(59).pod(running("w", 0, restarts=5), running("w", 1, restarts=6))
+    assert (action(later.plan()), later.plan().wake) == ("", NOW + 60)
+    assert action(later.memory(first_seen=later.plan().seen).at(60).plan()) == "AbortJob"
+
+
+def test_tasks_of_which_many_pods_failed_are_restarted_together():
+    snapshot = job().task("a", 3).task("b", 2).task("c", 1).policy("PodFailed", "RestartTask").running()
+    made = snapshot.pod(*(failed("a", i) for i in range(3)), running("b", 0), failed("b", 1), running("c", 0)).plan()
+    assert made.status.controlled["restart"] == "a:0-2;b:0-1"
+    assert "(and 3 more)" in made.status.message
+    going_on = snapshot.restarting("a:0-2").pod(failed("b", 1), running("b", 0), running("c", 0)).plan()
+    assert going_on.status.controlled["restart"] == "a:0-2;b:0-1"
 
 
 def test_many_delayed_actions_are_one_event():

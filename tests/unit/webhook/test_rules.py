@@ -1,5 +1,6 @@
 """The rule behind each route, with a cluster to look things up in. The rules themselves are in tests/unit/admission."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -10,11 +11,12 @@ from tests.unit.webhook.builders import QUEUES, review_body, review_of_group, re
 from vcjob.admission.defaulting import default_job
 from vcjob.admission.queue_rules import QueuePolicy
 from vcjob.kube.client import ApiClient
-from vcjob.webhook import namespaces, queues
+from vcjob.webhook import namespaces, queues, rules
 from vcjob.webhook.namespaces import Namespaces
 from vcjob.webhook.queues import Queues
 from vcjob.webhook.review import Verdict, read_review
 from vcjob.webhook.routes import (
+    MUTATE_JOBS,
     MUTATE_PODGROUPS,
     MUTATE_QUEUES,
     ROUTES,
@@ -40,8 +42,8 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 async def decide(api: ApiClient, route: Route, body: bytes, *, check_queues: bool = True) -> Verdict:
     """Return what the rule of a route says to a request."""
     cluster = Cluster(queues=Queues(api, on_failure=lambda: None), namespaces=Namespaces(api))
-    rules = make_rules(cluster, scheduler="volcano", check_queues=check_queues, policy=QueuePolicy())
-    return await rules[route](read_review(body))
+    found = make_rules(cluster, scheduler="volcano", check_queues=check_queues, policy=QueuePolicy())
+    return await found[route](read_review(body))
 
 
 def test_every_route_has_its_rule(api: ApiClient):
@@ -62,6 +64,23 @@ async def test_a_job_is_asked_for_its_queue(api: ApiClient, name: str, check_que
     denial = (await decide(api, VALIDATE_JOBS, review_body(new=new), check_queues=check_queues)).denial
     assert fragment in denial
     assert bool(fragment) == bool(denial)
+
+
+@pytest.mark.parametrize("route", [MUTATE_JOBS, VALIDATE_JOBS], ids=lambda route: route.name)
+async def test_a_huge_job_is_judged_beside_the_event_loop(
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch, route: Route
+):
+    judges: list[threading.Thread] = []
+
+    def judge(*_: Any, **__: Any) -> Verdict:
+        judges.append(threading.current_thread())
+        return Verdict()
+
+    for name in ("mutate_new", "judge_new"):
+        monkeypatch.setattr(rules, name, judge)
+    await decide(api, route, review_body(new=job().make()))
+    await decide(api, route, review_body(new=job().pod(subdomain="x" * 100_000).make()))
+    assert [thread is threading.main_thread() for thread in judges] == [True, False]
 
 
 @pytest.mark.parametrize(
