@@ -139,8 +139,11 @@ class Executor:
                 case CreateClaim() | CheckClaim():
                     await self._claim(record, memory, step, report)
                 case PatchJob(patch=patch):
+                    # About the Job as it was looked at: another may have its name by now, or it may have been edited.
+                    about = {"uid": record.uid, "resourceVersion": str(record.version)}
+                    fence = [{"op": "add", "path": f"/metadata/{key}", "value": value} for key, value in about.items()]
                     async with self._slot(record):
-                        answer = await self._api.json_patch(record.path, list(patch))
+                        answer = await self._api.json_patch(record.path, [*fence, *patch])
                     report.job = read_object(answer, path=record.path, uid=record.uid)
                 case AnnotateJob(annotations=annotations):
                     body = {"metadata": {"uid": record.uid, "annotations": annotations}}

@@ -66,9 +66,7 @@ class ObjectWriter:
         path = collection_path(wanted.ref, record.namespace)
         if step.expected and (have := await self._read(record, f"{path}/{wanted.ref.name}")) is not None:
             return await self._adopt(record, memory, step, have)
-        manifest = wanted.manifest
-        if wanted.generate is not None:
-            manifest = _merge(manifest, await asyncio.to_thread(wanted.generate))
+        manifest = await _complete(wanted)
         body = {
             **manifest,
             "apiVersion": wanted.ref.api_version,
@@ -142,7 +140,11 @@ class ObjectWriter:
             return Refusal(
                 reason="Conflict", message=f"{wanted.ref.kind} {wanted.ref.name} is being deleted", transient=True
             )
-        if patch := find_difference(wanted, have):
+        patch = find_difference(wanted, have)
+        if any(_at(have, path) is None for path in wanted.required):  # somebody has damaged it
+            whole = await _complete(wanted)
+            patch |= {path[0]: whole[path[0]] for path in wanted.required}
+        if patch:
             patch["metadata"] = {"uid": have["metadata"]["uid"]}
             path = f"{collection_path(wanted.ref, record.namespace)}/{wanted.ref.name}"
             async with self._slot(record):
@@ -157,6 +159,15 @@ class ObjectWriter:
         memory.seen[(ref.kind, ref.name)] = self._api.clock.now().timestamp()
         meta = stored["metadata"]
         memory.objects[(ref.kind, ref.name)] = Stored(uid=meta["uid"], version=meta["resourceVersion"])
+
+
+async def _complete(wanted: WantedObject) -> dict[str, Any]:
+    """Return the manifest with what is made by chance."""
+    return (
+        wanted.manifest
+        if wanted.generate is None
+        else _merge(wanted.manifest, await asyncio.to_thread(wanted.generate))
+    )
 
 
 def _controller_uid(obj: dict[str, Any]) -> str:

@@ -88,13 +88,15 @@ class WantedObject:
     `manifest` is complete but for the owner reference, namespace and name, which the controller sets. `follow` lists
     the paths that are brought up to date when the object exists already (empty: an existing object stays as it is);
     the value at such a path is replaced whole, so that keys which are gone from a map go.
-    `generate` fills what must be made by chance (keys); it is called in a thread, only when the object is not there,
-    and returns the part that is merged into the manifest.
+    `generate` fills what must be made by chance (keys); it is called in a thread, only when the object is not there or
+    lacks something that is at one of the paths `required`, and returns the part that is merged into the manifest. What
+    a required path is in is then replaced whole.
     """
 
     ref: ObjectRef
     manifest: Manifest
     follow: tuple[tuple[str, ...], ...] = ()
+    required: tuple[tuple[str, ...], ...] = ()
     generate: Callable[[], Manifest] | None = field(default=None, compare=False)
 
 

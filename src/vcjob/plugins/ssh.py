@@ -99,6 +99,7 @@ class Ssh(Plugin):
             ref=ObjectRef(api_version="v1", kind="Secret", name=self._secret),
             manifest={"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": _encoded(data)},
             follow=(("data", "config"),),
+            required=tuple(("data", file) for file in FILES),  # without one of them no Pod would start
             generate=None if private and public else self._generate,
         )
         return (secret,)

@@ -246,6 +246,9 @@ class SimApi:
 
         def edit(raw: Raw) -> None:
             for operation in body:
+                known = raw["metadata"].get(operation["path"].removeprefix("/metadata/"))
+                if known not in (None, operation["value"]):  # a UID or version that the object no longer has
+                    raise Conflict("the object has been modified", code=409, reason="Conflict")
                 *parents, last = operation["path"].strip("/").split("/")
                 target: Any = raw
                 for part in parents:

@@ -319,6 +319,41 @@ def test_what_the_server_refuses_again_and_again_fails_the_job_after_it_said_why
     run(world, story)
 
 
+def test_the_claims_of_a_job_are_not_recorded_in_another_of_its_name():
+    claim = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
+    world = world_with(two.spec(volumes=[claim]))
+
+    async def story(world: World) -> None:
+        world.operator.hear_all()
+        mine = {**claim, "volumeClaimName": "mine"}
+        world.cluster.objects.pop(KEY)
+        spec = {**world.spec, "volumes": [mine]}
+        kind = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
+        world.cluster.create(JOBS, {**kind, "metadata": {"name": "j"}, "spec": spec})
+        world.job_uid = world.cluster.objects[KEY]["metadata"]["uid"]
+        await world.operator.work()  # of what it has heard, which is the first one
+        assert world.job is not None
+        assert world.job["spec"]["volumes"] == [mine]
+        await world.settle()
+        assert (world.phase, world.job["spec"]["volumes"]) == ("Pending", [mine])
+
+    run(world, story)
+
+
+def test_a_secret_without_its_keys_gets_new_ones():
+    async def story(world: World) -> None:
+        key = ("secrets", "ns", "j-ssh")
+        before = copy.deepcopy(world.cluster.objects[key]["data"])
+        world.cluster.change(key, lambda raw: raw["data"].pop("id_rsa"))
+        world.delete_pod(1)
+        await world.settle()
+        after = world.cluster.objects[key]["data"]
+        assert after.keys() == before.keys()
+        assert all(after[file] != before[file] for file in before.keys() - {"config"})
+
+    begin(two.plugin("ssh"), story)
+
+
 def test_a_rejection_is_forgotten_with_the_spec_that_caused_it():
     async def story(world: World) -> None:
         world.operator.api.refuse = refusing("create", PODS, Invalid("no such field", code=422))
