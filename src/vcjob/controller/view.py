@@ -223,8 +223,13 @@ class View:
     async def _read_queues(self) -> None:
         path = f"/apis/{SCHEDULING_GROUP}/v1beta1/queues"
         listing = read_listing(await self._api.get(path), path=path)
+        version, present = int(listing["metadata"]["resourceVersion"]), set()
         for raw in listing["items"]:
+            present.add(raw["metadata"]["name"])
             self.take_queue(raw["metadata"]["name"], raw)
+        for name in self._queues.keys() - present:
+            if int(self._queues[name]["metadata"]["resourceVersion"]) <= version:  # not one that was made meanwhile
+                self.take_queue(name, None)
         self._queues_known = True
 
     # What the watches bring

@@ -96,6 +96,8 @@ def compile_job(raw: dict[str, Any]) -> Revision:
             notes = tuple(note for plugin in plugins for note in plugin.notes())
         except Exception as error:  # a third-party plugin may raise anything; it must cost its own Job only
             fatal = f"a plugin failed: {type(error).__name__}: {error}"
+    if fatal:
+        plugins, objects = _removable(job), ()
     job_policies = tuple(_compile(job.spec.policies))
     tasks = tuple(
         CompiledTask(task=task, policies=(*_compile(task.policies), *job_policies)) for task in job.spec.tasks
@@ -115,6 +117,17 @@ def compile_job(raw: dict[str, Any]) -> Revision:
         fatal=fatal,
         edited=job.metadata.generation > 1,
     )
+
+
+def _removable(job: Job) -> tuple[Plugin, ...]:
+    """Return the plugins of a Job that can never run (any more), for what they once made to be removed."""
+    try:
+        plugins = enabled_plugins(job)
+        for plugin in plugins:
+            plugin.on_job_delete()
+    except Exception:  # arguments that no plugin was made for
+        return ()
+    return plugins
 
 
 def broken_revision(raw: dict[str, Any], error: InvalidObject) -> Revision:

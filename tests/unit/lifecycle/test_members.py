@@ -353,6 +353,20 @@ def test_a_job_that_the_api_server_rejects_fails_and_its_objects_go():
     assert [step.ref.kind for step in steps(made) if isinstance(step, DeleteObject)] == ["Service"]
 
 
+def test_what_the_known_plugins_have_made_goes_when_another_has_become_unknown():
+    made = new.plugin("svc").plugin("nope").running().marked("svc").pod(succeeded("w", 0), failed("w", 1)).plan()
+    assert (made.status.phase, made.status.reason) == (Phase.FAILED, "InvalidSpec")
+    gone = {step.ref.kind for step in steps(made) if isinstance(step, DeleteObject)}
+    assert gone == {"ConfigMap", "Service", "NetworkPolicy"}
+
+
+def test_a_command_for_a_job_that_can_never_run_is_answered():
+    notes = new.plugin("nope").pending().command("AbortJob").plan().events
+    assert [note.message for note in notes if note.reason == "ActionIgnored"] == [
+        "Command c asks for 'AbortJob', but the Job has failed"
+    ]
+
+
 def test_a_running_job_survives_a_rejected_scaling():
     made = new.running().pod(running("w", 0), running("w", 1)).memory(rejected="no").plan()
     assert made.status.phase is Phase.RUNNING
@@ -376,6 +390,18 @@ chain = job().task("first", 2).task("second", 1, dependsOn={"name": ["first"]}).
 def test_a_task_waits_for_the_tasks_it_depends_on(pods, expected):
     made = chain.pending().pod(*pods).plan()
     assert created(made) == expected
+
+
+def test_the_wait_of_many_tasks_is_a_short_sentence():
+    long = job().task("t0", 1).spec(minAvailable=1)
+    for index in range(1, 40):
+        names = [f"t{earlier}" for earlier in range(index)]
+        long = long.task(f"t{index}", 1, dependsOn={"name": names})
+    message = long.pending().plan().status.message
+    assert message.startswith("task t1 waits for t0 to be ready; task t2 waits for t0, t1 to be ready; ")
+    assert message.endswith("; 34 more tasks wait")
+    waits = long.pod(*(running(f"t{index}", 0) for index in range(38))).pending().plan().status.message
+    assert "task t39 waits for t38 to be ready" in waits
 
 
 def test_the_wait_for_a_task_is_named():
