@@ -68,7 +68,8 @@ def running_cluster(name: str, *, home: Path, flags: Sequence[str] = ()) -> Iter
         guardian.remember(Undo(process=component.process))
     try:
         yield plane
-        done = run_cluster_command("down", "--name", name, home=home)
-        assert done.returncode == 0, done.stderr
     finally:
+        # After a failure too: a test may have had components started anew, of which the guardian does not know.
+        done = run_cluster_command("down", "--name", name, home=home)
         guardian.clean_up()
+    assert done.returncode == 0, done.stderr
