@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from vcjob.api.job import Task
 
 from .pod import RUNNING, SUCCEEDED, Pod
+from .revision import CompiledTask
 
 __all__ = ("count_ready", "find_unready")
 
@@ -18,7 +19,7 @@ def count_ready(pods: Iterable[Pod]) -> dict[str, int]:
     return ready
 
 
-def find_unready(task: Task, *, tasks: Mapping[str, Task], ready: Mapping[str, int]) -> tuple[str, ...]:
+def find_unready(task: Task, *, tasks: Mapping[str, CompiledTask], ready: Mapping[str, int]) -> tuple[str, ...]:
     """Return the tasks that `task` still waits for; empty when it may start. `tasks` are all of the Job, by name.
 
     With `iteration: any` and several names one ready task is enough; otherwise all must be ready. A task is ready when
@@ -31,7 +32,7 @@ def find_unready(task: Task, *, tasks: Mapping[str, Task], ready: Mapping[str, i
 
     def is_ready(name: str) -> bool:
         other = tasks.get(name)
-        return other is not None and ready.get(name, 0) >= other.effective_min_available
+        return other is not None and ready.get(name, 0) >= other.task.effective_min_available
 
     unready = tuple(name for name in depends.name if not is_ready(name))
     if depends.iteration == "any" and len(depends.name) > 1 and len(unready) < len(depends.name):

@@ -278,13 +278,14 @@ def _group_wait(snapshot: Snapshot) -> Wait:
 
 def _unready_tasks(snapshot: Snapshot, census: Census) -> Mapping[str, tuple[str, ...]]:
     """Return the tasks that still wait for others, with the names of those."""
-    tasks = {compiled.task.name: compiled.task for compiled in snapshot.revision.tasks}
-    if not any(task.depends_on for task in tasks.values()):
+    tasks = snapshot.revision.by_name
+    # A task whose Pods have all been made has started: that it once waited is history.
+    waiting = [tasks[name].task for name in census.missing if tasks[name].task.depends_on]
+    if not waiting:
         return {}
     ready = count_ready(census.owned)
-    unready = ((task, find_unready(task, tasks=tasks, ready=ready)) for task in tasks.values())
-    # A task whose Pods have all been made has started: that it once waited is history.
-    return {task.name: names for task, names in unready if names and census.missing.get(task.name)}
+    unready = ((task.name, find_unready(task, tasks=tasks, ready=ready)) for task in waiting)
+    return {name: names for name, names in unready if names}
 
 
 def _dependency_wait(waiting: Mapping[str, tuple[str, ...]]) -> Wait | None:

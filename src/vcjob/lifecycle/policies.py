@@ -169,11 +169,10 @@ class _Scopes:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._tasks = {compiled.task.name: compiled for compiled in snapshot.revision.tasks}
         self._known: dict[tuple[Action, str, range], tuple[Restart, bool]] = {}
 
     def task(self, cause: Cause) -> CompiledTask | None:
-        return self._tasks.get(cause.task)
+        return self._snapshot.revision.by_name.get(cause.task)
 
     def of(self, cause: Cause, action: Action) -> tuple[Restart, bool]:
         """Return the restart, without targets when the cause names none, and whether it widens the present one."""

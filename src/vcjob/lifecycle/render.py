@@ -56,18 +56,15 @@ class PodRenderer:
     ) -> None:
         self._revision = revision
         self._gang = gang
-        job = revision.job
-        self._owner = [job.owner_reference()]
-        run = {ANNOTATION_JOB_VERSION: str(version), ANNOTATION_JOB_RETRY_COUNT: str(retry_count)}
-        self._tasks = {
-            c.task.name: _TaskMetadata(job, c.task, run=run, group=gang.group_name(job), forwarded=forwarded)
-            for c in revision.tasks
-        }
+        self._owner = [revision.job.owner_reference()]
+        self._run = {ANNOTATION_JOB_VERSION: str(version), ANNOTATION_JOB_RETRY_COUNT: str(retry_count)}
+        self._forwarded = forwarded
+        self._tasks: dict[str, _TaskMetadata] = {}  # of which there are Pods to render
 
     def render(self, member: Member) -> RenderedPod:
         """Return the Pod of a member. Raises what a plugin raises."""
         job = self._revision.job
-        base = self._tasks[member.task]
+        base = self._tasks.get(member.task) or self._metadata(member.task)
         index = str(member.index)
         labels = base.labels | {LABEL_TASK_INDEX: index}
         annotations = base.annotations | {LABEL_TASK_INDEX: index}
@@ -93,6 +90,16 @@ class PodRenderer:
             metadata["finalizers"] = finalizers
         manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": draft.finished_spec()}
         return RenderedPod(name=name, manifest=manifest, notes=tuple(draft.notes))
+
+    def _metadata(self, task: str) -> "_TaskMetadata":
+        made = self._tasks[task] = _TaskMetadata(
+            self._revision.job,
+            self._revision.by_name[task].task,
+            run=self._run,
+            group=self._gang.group_name(self._revision.job),
+            forwarded=self._forwarded,
+        )
+        return made
 
     def _set_scheduling(self, job: Job, draft: PodDraft) -> None:
         spec = draft.spec

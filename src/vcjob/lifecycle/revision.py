@@ -4,8 +4,8 @@ The controller keeps one of these per Job, so that a pass that finds nothing new
 """
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -74,6 +74,10 @@ class Revision:
     notes: tuple[Note, ...]
     fatal: str  # why the Job can never run; empty when it can
     edited: bool  # the spec has changed since the Job was made
+    by_name: Mapping[str, CompiledTask] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {compiled.task.name: compiled for compiled in self.tasks})
 
     @property
     def marks(self) -> tuple[str, ...]:
