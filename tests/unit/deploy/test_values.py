@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft7Validator
-from tests.unit.deploy.chart import CHART, KUBE_VERSION, VALUES, helm
+from tests.unit.deploy.chart import CHART, KUBE_VERSION, VALUES, Objects, helm
 
+WORDS = ("name", "namespace", "serviceAccountName", "priorityClassName", "secretName", "args", "values")
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 
 
@@ -16,9 +17,16 @@ def default_values() -> Any:
     return yaml.safe_load((CHART / "values.yaml").read_text())
 
 
+def merged(base: Any, over: Any) -> Any:
+    """Return values over others as helm puts them."""
+    if not isinstance(base, dict) or not isinstance(over, dict):
+        return over
+    return base | {key: merged(base.get(key), value) for key, value in over.items()}
+
+
 @pytest.mark.parametrize("path", sorted(VALUES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_good_values_pass(path: Any) -> None:
-    Draft7Validator(SCHEMA).validate(yaml.safe_load(path.read_text()))
+    Draft7Validator(SCHEMA).validate(merged(default_values(), yaml.safe_load(path.read_text())))
 
 
 def test_the_defaults_pass_and_name_every_value_of_the_schema() -> None:
@@ -51,6 +59,12 @@ def test_the_defaults_pass_and_name_every_value_of_the_schema() -> None:
         pytest.param("watchNamespaces={Team_A}", "watchNamespaces", id="no name of a namespace"),
         pytest.param("image.digest=latest", "digest", id="a tag for a digest"),
         pytest.param("extraArgs={debug}", "extraArgs", id="an argument without dashes"),
+        pytest.param("extraEnv[0].name=A,extraEnv[0].value=1", "extraEnv", id="a number for a variable"),
+        pytest.param(r"commonLabels.app\.kubernetes\.io/name=x", "commonLabels", id="a label that the chart sets"),
+        pytest.param(r"podLabels.app\.kubernetes\.io/component=x", "podLabels", id="a label that finds the Pods"),
+        pytest.param("webhook=null", "webhook", id="no values of the webhook"),
+        pytest.param("image=null", "image", id="no image"),
+        pytest.param("metrics.serviceMonitor=null", "serviceMonitor", id="no values further down"),
         pytest.param("podDisruptionBudget.maxUnavailable=half", "maxUnavailable", id="a word for a share"),
     ],
 )
@@ -59,6 +73,40 @@ def test_helm_refuses_bad_values_and_names_them(assignment: str, named: str) -> 
     assert done.returncode != 0
     assert named in done.stderr
     assert "values don't meet the specifications of the schema" in done.stderr
+
+
+def test_a_long_name_of_a_release_makes_names_that_may_be() -> None:
+    arguments = ("--set=webhook.enabled=true", "--set=metrics.dashboard.enabled=true")
+    done = helm("template", "r" * 53, str(CHART), f"--kube-version={KUBE_VERSION}", *arguments)
+    assert done.returncode == 0, done.stderr
+    names = [o["metadata"]["name"] for o in Objects(done.stdout).of("Service")]
+    assert len(names) == len(set(names)) > 1
+    assert [name for name in names if len(name) > 63] == []
+
+
+def test_a_name_that_looks_like_a_number_is_a_text_everywhere() -> None:
+    numbers = ("fullnameOverride=12", "nameOverride=13", "serviceAccount.name=14", "priorityClassName=15")
+    arguments = [f"--set-string={number}" for number in numbers]
+    arguments += ["--set-string=watchNamespaces={123,456}", "--set=webhook.enabled=true", "--namespace=16"]
+    done = helm("template", "17", str(CHART), f"--kube-version={KUBE_VERSION}", *arguments)
+    assert done.returncode == 0, done.stderr
+    seen: list[str] = []
+
+    def look(value: Any, at: str) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                look(inner, f"{at}.{key}")
+        elif isinstance(value, list):
+            for inner in value:
+                look(inner, at)
+        elif at.rpartition(".")[2] in WORDS or ".labels." in at or ".matchLabels." in at:
+            seen.append(at)
+            assert isinstance(value, str), f"{at}: {value}"
+
+    for found in Objects(done.stdout).all:
+        if found["kind"] != "CustomResourceDefinition":
+            look(found, found["kind"])
+    assert len(seen) > 50
 
 
 def test_every_value_is_explained_or_speaks_for_itself() -> None:

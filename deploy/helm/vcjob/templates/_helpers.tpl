@@ -1,14 +1,14 @@
 {{- define "vcjob.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 46 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- define "vcjob.fullname" -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | trunc 46 | trimSuffix "-" -}}
 {{- else if contains (include "vcjob.name" .) .Release.Name -}}
-{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 46 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name (include "vcjob.name" .) | trunc 52 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name (include "vcjob.name" .) | trunc 46 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
@@ -38,8 +38,8 @@
 
 {{/* Labels by which objects are found; they never change. Takes (list $ "component"). */}}
 {{- define "vcjob.selector" -}}
-app.kubernetes.io/name: {{ include "vcjob.name" (first .) }}
-app.kubernetes.io/instance: {{ (first .).Release.Name }}
+app.kubernetes.io/name: {{ include "vcjob.name" (first .) | quote }}
+app.kubernetes.io/instance: {{ (first .).Release.Name | quote }}
 app.kubernetes.io/component: {{ last . }}
 {{- end -}}
 
@@ -48,7 +48,7 @@ app.kubernetes.io/component: {{ last . }}
 {{- $root := first . -}}
 {{ include "vcjob.selector" . }}
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service | quote }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
 {{- with $root.Values.commonLabels }}
 {{ toYaml . }}
@@ -129,7 +129,7 @@ affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with $values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 topologySpreadConstraints:
 {{- if $values.topologySpreadConstraints }}
