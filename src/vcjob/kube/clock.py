@@ -15,7 +15,7 @@ __all__ = ("ServerClock", "steady")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DRIFT: Final = 200e-6  # of elapsed time; how far two ordinary quartz clocks may part
 _JUMP_S: Final = 2.0  # a sample that is farther off than this is a jump, not noise
-_JUMP_SAMPLES: Final = 3  # as many in a row that contradict are believed
+_JUMP_SAMPLES: Final = 3  # as many in a row that contradict, and agree with each other, are believed
 
 if hasattr(time, "CLOCK_BOOTTIME"):
 
@@ -94,11 +94,12 @@ class ServerClock:
             return
         gap = low - self._offset if low > self._offset else high - self._offset
         if abs(gap) <= _JUMP_S:
+            self._odd.clear()
             self._offset += gap / 8
             self._low, self._high, self._bounded_at = self._offset - 0.5, self._offset + 0.5, at
             return
-        self._odd.append(gap)
-        if len(self._odd) >= _JUMP_SAMPLES:
+        self._odd = [*self._odd[1 - _JUMP_SAMPLES :], (low + high) / 2]
+        if len(self._odd) == _JUMP_SAMPLES and max(self._odd) - min(self._odd) <= _JUMP_S:
             self._restart(low, high, at=at)
 
     def _restart(self, low: float, high: float, *, at: float) -> None:

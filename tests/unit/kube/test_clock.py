@@ -97,6 +97,14 @@ def test_one_wild_answer_is_not_believed(world: World) -> None:
     assert abs(world.error_s) < 0.1
 
 
+def test_wild_answers_that_contradict_each_other_are_not_believed(world: World) -> None:
+    world.ask_often(5)
+    for year in (2011, 2021, 2031, 2012, 2022):
+        world.now += 0.1
+        world.clock.observe(f"Fri, 01 Jan {year} 00:00:00 GMT", sent=world.now, received=world.now)
+    assert abs(world.error_s) < 0.1
+
+
 def test_servers_that_disagree_a_little_give_something_between(world: World) -> None:
     for step in range(400):
         world.now += 0.1
