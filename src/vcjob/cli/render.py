@@ -122,10 +122,7 @@ def _read_jobs(file: Any, namespace: str) -> Iterator[dict[str, Any] | click.Cli
                 if _is_job(item):
                     found = True
                     yield _complete(item, namespace)
-    except (
-        yaml.YAMLError,
-        ValueError,
-    ) as error:  # ValueError: numbers that are none, keys of JSON that stand there twice
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: numbers that are none, a key of JSON twice
         yield click.ClickException(f"{title} is no YAML and no JSON: {error}")
     except RecursionError:
         yield click.ClickException(f"{title} is nested too deeply")

@@ -228,7 +228,8 @@ class View:
             present.add(raw["metadata"]["name"])
             self.take_queue(raw["metadata"]["name"], raw)
         for name in self._queues.keys() - present:
-            if int(self._queues[name]["metadata"]["resourceVersion"]) <= version:  # not one that was made meanwhile
+            meta = self._queues[name].get("metadata") or {}
+            if read_number(str(meta.get("resourceVersion")), 0) <= version:  # not one that was made meanwhile
                 self.take_queue(name, None)
         self._queues_known = True
 
