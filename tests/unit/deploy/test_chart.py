@@ -1,11 +1,12 @@
 """The chart: what it installs by default, and what each group of values changes."""
 
 import json
+import subprocess
 from typing import Any
 
 import pytest
 import yaml
-from tests.unit.deploy.chart import CHART, KUBE_VERSION, ROOT, VALUES, helm, render
+from tests.unit.deploy.chart import CHART, KUBE_VERSION, ROOT, VALUES, find_helm, helm, render
 
 from vcjob.operator.preflight import list_needs
 from vcjob.webhook.registration import configuration
@@ -280,3 +281,19 @@ def test_the_plain_manifests_are_those_of_the_chart() -> None:
     for key, thing in wanted.items():
         assert found[key].get("spec") == thing.get("spec"), f"run: make manifests ({key})"
         assert found[key].get("rules") == thing.get("rules"), f"run: make manifests ({key})"
+
+
+def test_the_plain_manifests_say_who_manages_them() -> None:
+    """That is kubectl: no release of Helm stands behind them."""
+    text = (ROOT / "deploy/manifests/vcjob.yaml").read_text()
+    objects = [o for o in yaml.load_all(text, yaml.CSafeLoader) if o["kind"] != "Namespace"]
+    assert {o["metadata"]["labels"]["app.kubernetes.io/managed-by"] for o in objects} == {"kubectl"}
+
+
+def test_the_script_says_it_too() -> None:
+    """What it replaces has to be what the chart writes."""
+    made = subprocess.run(
+        (ROOT / "scripts/manifests", find_helm(), CHART), capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+    assert "managed-by: kubectl" in made
+    assert "Helm" not in {line.rpartition(": ")[2].strip('"') for line in made.splitlines() if "managed-by:" in line}

@@ -1,6 +1,7 @@
 """The schema of the values: what it refuses, and that it knows every value there is."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -8,7 +9,10 @@ import yaml
 from jsonschema import Draft7Validator
 from tests.unit.deploy.chart import CHART, KUBE_VERSION, VALUES, Objects, helm
 
-WORDS = ("name", "namespace", "serviceAccountName", "priorityClassName", "secretName", "args", "values")
+WORDS = (
+    *("name", "namespace", "serviceAccountName", "priorityClassName", "secretName", "args", "values"),
+    *("value", "image", "imagePullPolicy", "failurePolicy", "interval", "matchNames"),
+)
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 
 
@@ -63,8 +67,17 @@ def test_the_defaults_pass_and_name_every_value_of_the_schema() -> None:
         pytest.param(r"commonLabels.app\.kubernetes\.io/name=x", "commonLabels", id="a label that the chart sets"),
         pytest.param(r"podLabels.app\.kubernetes\.io/component=x", "podLabels", id="a label that finds the Pods"),
         pytest.param("webhook=null", "webhook", id="no values of the webhook"),
+        pytest.param("networkPolicy.apiServerPorts=null", "apiServerPorts", id="no port, which would be any"),
         pytest.param("image=null", "image", id="no image"),
         pytest.param("metrics.serviceMonitor=null", "serviceMonitor", id="no values further down"),
+        pytest.param("image.repository=null", "repository", id="no name of the image"),
+        pytest.param("watchNamespaces=null", "watchNamespaces", id="no list of namespaces"),
+        pytest.param("podLabels=null", "podLabels", id="no labels of Pods"),
+        pytest.param("commonLabels=null", "commonLabels", id="no labels of everything"),
+        pytest.param("gangScheduler=null", "gangScheduler", id="no word on gangs"),
+        pytest.param("schedulerName=null", "schedulerName", id="no scheduler"),
+        pytest.param("logLevel=null", "logLevel", id="no log level"),
+        pytest.param("logFormat=null", "logFormat", id="no log format"),
         pytest.param("podDisruptionBudget.maxUnavailable=half", "maxUnavailable", id="a word for a share"),
     ],
 )
@@ -88,6 +101,8 @@ def test_a_name_that_looks_like_a_number_is_a_text_everywhere() -> None:
     numbers = ("fullnameOverride=12", "nameOverride=13", "serviceAccount.name=14", "priorityClassName=15")
     arguments = [f"--set-string={number}" for number in numbers]
     arguments += ["--set-string=watchNamespaces={123,456}", "--set=webhook.enabled=true", "--namespace=16"]
+    arguments += ["--set-string=image.repository=18,image.tag=19", "--set=metrics.serviceMonitor.enabled=true"]
+    arguments += ["--set=networkPolicy.enabled=true,gangScheduler=volcano"]
     done = helm("template", "17", str(CHART), f"--kube-version={KUBE_VERSION}", *arguments)
     assert done.returncode == 0, done.stderr
     seen: list[str] = []
@@ -107,6 +122,17 @@ def test_a_name_that_looks_like_a_number_is_a_text_everywhere() -> None:
         if found["kind"] != "CustomResourceDefinition":
             look(found, found["kind"])
     assert len(seen) > 50
+
+
+def test_no_text_is_written_bare() -> None:
+    """Whatever it holds: also where no test renders it, as in the notes."""
+    bare = re.compile(r"(?:value|image|[nN]amespace|[pP]olicy|interval|matchNames): \[?\{\{(?![^}]*\| quote)")
+    templates = [path for path in (CHART / "templates").rglob("*") if path.is_file()]
+    found = [
+        f"{path.name}: {line}" for path in templates for line in path.read_text().splitlines() if bare.search(line)
+    ]
+    assert len(templates) > 10
+    assert found == []
 
 
 def test_every_value_is_explained_or_speaks_for_itself() -> None:

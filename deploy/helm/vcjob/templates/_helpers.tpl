@@ -1,7 +1,8 @@
 {{- define "vcjob.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 46 | trimSuffix "-" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 
+{{/* The name of a Service has at most 63 letters, and the longest that is made of this one adds -operator-metrics: 17. */}}
 {{- define "vcjob.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 46 | trimSuffix "-" -}}
@@ -43,12 +44,12 @@ app.kubernetes.io/instance: {{ (first .).Release.Name | quote }}
 app.kubernetes.io/component: {{ last . }}
 {{- end -}}
 
-{{/* All labels of an object. Takes (list $ "component"). */}}
+{{/* All labels of an object. Takes (list $ "component"). The bare managed-by is always Helm; `make manifests` replaces it. */}}
 {{- define "vcjob.labels" -}}
 {{- $root := first . -}}
 {{ include "vcjob.selector" . }}
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ $root.Release.Service | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
 {{- with $root.Values.commonLabels }}
 {{ toYaml . }}
