@@ -54,12 +54,16 @@ class Loader(yaml.SafeLoader):
             return int(re.sub(r"^([-+]?)0(?=[0-7])", r"\g<1>0o", word), 0)
         if word.lstrip("+-").isdecimal():
             return int(word)
-        number = float(word)
-        return int(number) if number.is_integer() else number
+        return _number(word)
 
     def construct_truth(self, node: yaml.ScalarNode) -> bool:
         """Return whether the word is one of the true ones."""
         return self.construct_scalar(node).lower() in ("y", "yes", "true", "on")
+
+
+def _number(word: str) -> float | int:
+    number = float(word)
+    return int(number) if number.is_integer() else number
 
 
 def _key(key: Hashable) -> Hashable:
@@ -96,16 +100,11 @@ def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _json_number(word: str) -> float | int:
-    number = float(word)
-    return int(number) if number.is_integer() else number
-
-
 def _json_constant(word: str) -> float:
     raise ValueError(f"{word} is no number of JSON")
 
 
-_JSON: Final = json.JSONDecoder(object_pairs_hook=_json_object, parse_float=_json_number, parse_constant=_json_constant)
+_JSON: Final = json.JSONDecoder(object_pairs_hook=_json_object, parse_float=_number, parse_constant=_json_constant)
 
 for _tag, _words in WORDS.items():
     for _reader in (Loader, Dumper):  # the Dumper puts what would be read as something else between quotes
