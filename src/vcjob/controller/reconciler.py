@@ -141,7 +141,7 @@ class Reconciler:
             memory.removed = {k: v for k, v in memory.removed.items() if not is_settled(v[0], status, restart)}
 
     def _snapshot(self, record: JobRecord, memory: JobMemory, command: Command | None) -> Snapshot:
-        queue = self._view.queue_of(record.revision.job.spec.queue)
+        queue = self._view.queues.get(record.revision.job.spec.queue)
         now = self._view.now()
         if memory.hold is not None and not 0 < memory.hold.until - now <= BACKOFF_CAP_S:
             memory.hold = None  # over, or the clock has been set back
@@ -165,7 +165,7 @@ class Reconciler:
 
     async def _run_stages(self, record: JobRecord, memory: JobMemory, made: Plan) -> Report:
         total = Report()
-        queue = self._view.queue_of(record.revision.job.spec.queue)
+        queue = self._view.queues.get(record.revision.job.spec.queue)
         forwarded = bool(queue and (queue.get("spec") or {}).get("extendClusters"))
         for stage in made.stages:
             report = await self._executor.run_stage(record, memory, stage, forwarded=forwarded)

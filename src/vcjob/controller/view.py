@@ -31,6 +31,7 @@ from .decode_pods import decode_pod_message, decode_pods
 from .jobs import JobRecord, job_path, make_record
 from .presence import list_uids
 from .queue import Key
+from .referred import Raw, Referred
 from .reports import Sink
 
 __all__ = ("Listener", "View")
@@ -81,14 +82,16 @@ class View:
                 on_change=self._group_changed,
                 namespaces=namespaces,
             )
-        self.priorities: Mapping[str, int] = {}
+        self.queues = Referred(api, f"/apis/{SCHEDULING_GROUP}/v1beta1/queues", on_change=self._queue_changed)
+        self.priority_classes = Referred(
+            api, "/apis/scheduling.k8s.io/v1/priorityclasses", on_change=self._priority_changed
+        )
+        self.priorities: Mapping[str, int] = {}  # PriorityClass -> value
         self.fault = ""  # why the Jobs are not known; empty when they are
         self._api = api
         self._gang = gang
         self._namespaces = namespaces
         self._listener = listener
-        self._queues: dict[str, Mapping[str, Any]] = {}
-        self._queues_known = False
         self._pods_by_job: dict[Key, dict[str, Pod]] = {}
         self._writing = False  # a store is being told of our own write
 
@@ -115,13 +118,10 @@ class View:
         found = self.groups.store.get((record.namespace, self._gang.group_name(record.revision.job)))
         return found if found is not None and found.owner_uid == record.uid else None
 
-    def queue_of(self, name: str) -> Mapping[str, Any] | None:
-        return self._queues.get(name)
-
     @property
     def knows_queues(self) -> bool:
         """Whether a Queue that is not there does not exist."""
-        return self.groups is not None and self._queues_known
+        return self.groups is not None and self.queues.known
 
     def now(self) -> float:
         """Return the API server's time, in seconds since the epoch."""
@@ -201,7 +201,8 @@ class View:
         """
         wrong = 0
         if self.groups is not None:
-            await self._read_queues()
+            await self.queues.read()
+            await self.priority_classes.read()
         for namespace in self._namespaces or (None,):
             root = f"/apis/{BATCH_GROUP}/v1alpha1"
             path = f"{root}/jobs" if namespace is None else f"{root}/namespaces/{namespace}/jobs"
@@ -219,19 +220,6 @@ class View:
             version = int(listing["metadata"]["resourceVersion"])
             wrong += self.jobs.forget_absent(present, version=version, namespace=namespace)
         return wrong
-
-    async def _read_queues(self) -> None:
-        path = f"/apis/{SCHEDULING_GROUP}/v1beta1/queues"
-        listing = read_listing(await self._api.get(path), path=path)
-        version, present = int(listing["metadata"]["resourceVersion"]), set()
-        for raw in listing["items"]:
-            present.add(raw["metadata"]["name"])
-            self.take_queue(raw["metadata"]["name"], raw)
-        for name in self._queues.keys() - present:
-            meta = self._queues[name].get("metadata") or {}
-            if read_number(str(meta.get("resourceVersion")), 0) <= version:  # not one that was made meanwhile
-                self.take_queue(name, None)
-        self._queues_known = True
 
     # What the watches bring
 
@@ -282,24 +270,6 @@ class View:
         """Take the last version of a Job that is gone."""
         self.jobs.deleted(make_record(raw, self.jobs.get((raw["metadata"]["namespace"], raw["metadata"]["name"]))))
 
-    def take_queue(self, name: str, spec: Mapping[str, Any] | None) -> None:
-        """Take a Queue's spec, None when it is gone; Jobs that wait for it are looked at."""
-        if spec is None:
-            self._queues.pop(name, None)
-            return
-        new = name not in self._queues
-        self._queues[name] = spec
-        if new:
-            for record in self.jobs:
-                if record.revision.job.spec.queue == name and not record.status.running:
-                    self._listener.hear(record.key, can_wait=False)
-
-    def take_priority(self, name: str, value: int | None) -> None:
-        """Take a PriorityClass's value, None when it is gone."""
-        self.priorities = {k: v for k, v in self.priorities.items() if k != name} | (
-            {} if value is None else {name: value}
-        )
-
     # From changes of the stores to news
 
     def _job_changed(self, key: Key, old: JobRecord | None, new: JobRecord | None) -> None:
@@ -307,6 +277,16 @@ class View:
             self._listener.lose_job(key, old)
         elif not self._writing:
             self._listener.hear(key, can_wait=False)
+
+    def _queue_changed(self, name: str, old: Raw | None, new: Raw | None) -> None:
+        if old is None:  # Jobs may be waiting for it
+            for record in self.jobs:
+                if record.revision.job.spec.queue == name and not record.status.running:
+                    self._listener.hear(record.key, can_wait=False)
+
+    def _priority_changed(self, name: str, old: Raw | None, new: Raw | None) -> None:
+        others = {known: value for known, value in self.priorities.items() if known != name}
+        self.priorities = others if new is None else others | {name: _read_value(new)}
 
     def _pod_changed(self, key: Key, old: Pod | None, new: Pod | None) -> None:
         if old is not None and (new is None or new.uid != old.uid or new.job != old.job):
@@ -336,6 +316,11 @@ class View:
             for name in dict.fromkeys(group.owner_name for group in (old, new) if group is not None):
                 if name:
                     self._listener.hear((key[0], name), can_wait=False)
+
+
+def _read_value(priority_class: Raw) -> int:
+    value = priority_class.get("value")
+    return value if isinstance(value, int) else 0
 
 
 def _is_expected(old: Pod | None, new: Pod | None) -> bool:

@@ -127,17 +127,11 @@ def make_registry(engine: Engine, api: ApiClient, *, watch_queues: bool) -> kopf
         elif not raw["metadata"].get("deletionTimestamp"):
             engine.take_command(request)
 
-    def take_queue(event: str, raw: dict[str, Any]) -> None:
-        engine.view.take_queue(raw["metadata"]["name"], None if event == "DELETED" else raw)
-
-    def take_priority(event: str, raw: dict[str, Any]) -> None:
-        engine.view.take_priority(raw["metadata"]["name"], None if event == "DELETED" else int(raw.get("value") or 0))
-
     on_event(JOBS, take_job)
     on_event(COMMANDS, take_command)
     if watch_queues:
-        on_event(QUEUES, take_queue)
-        on_event(PRIORITY_CLASSES, take_priority)
+        on_event(QUEUES, engine.view.queues.take)
+        on_event(PRIORITY_CLASSES, engine.view.priority_classes.take)
     return registry
 
 
