@@ -99,6 +99,17 @@ class NotFound(ApiError):
     """The object or its namespace is not there."""
 
 
+class WentBack(Exception):
+    """The API server went back in time, as after a restore of its store: whatever is newer is known here only.
+
+    It is seen where a version is older than one before it, which the API promises never to happen. Watches do not tell:
+    they are silent until the server has come as far as it was.
+    """
+
+    def __init__(self, path: str, *, version: int, after: int) -> None:
+        super().__init__(f"the API server went back: {path} has version {version} after {after}")
+
+
 class Gone(ApiError):
     """The version asked for has been compacted away: list again."""
 

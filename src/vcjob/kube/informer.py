@@ -2,7 +2,8 @@
 
 Lists a kind, then watches it from the list's version; a broken, silent or too old watch starts again by itself, with
 growing delays while the server is not well. Nothing is lost on the way: what vanished while nobody watched is deleted
-from the store after the next list, with the same call to the listener as for a seen deletion.
+from the store after the next list, with the same call to the listener as for a seen deletion. A server whose store was
+set back to a backup ends it: a watch of what is newer than the server would be silent, perhaps for days.
 
     form = ProtobufForm(decode_pod)
     informer = Informer(api, "/api/v1/pods", form=form, on_change=enqueue, params={"labelSelector": "..."})
@@ -13,7 +14,7 @@ from the store after the next list, with the same call to the listener as for a 
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +25,7 @@ from vcjob.kube.answers import can_be_list_of
 from vcjob.kube.backoff import retry_delay
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
-from vcjob.kube.errors import ApiError, Gone, NotFound, NotServed, ServerError, Transient, error_from_response
+from vcjob.kube.errors import ApiError, Gone, NotFound, NotServed, ServerError, Transient, WentBack, error_from_response
 from vcjob.kube.forms import Bookmark, Failure, Form, Identity, Unreadable
 from vcjob.kube.store import OnChange, Store, T
 
@@ -102,7 +103,7 @@ class Informer(Generic[T]):
         return self.stats.relists
 
     async def run(self) -> None:
-        """Follow the server until cancelled."""
+        """Follow the server until cancelled. Raises WentBack, in a group."""
         async with asyncio.TaskGroup() as group:
             for stream in self._streams:
                 group.create_task(stream.run(), name=f"informer {stream.path}")
@@ -139,6 +140,7 @@ class _Stream(Generic[T]):
         self._must_list = True
         self._progress = False  # this watch has told something
         self._from_store = False  # the next list must ask the server's store, not its cache
+        self._in_doubt = False  # the server may be another than before: one whose store was restored
         self._failing = ""  # kind of the last failure; a repeated one is logged at debug level
         self.path = path
         if namespace is not None:
@@ -157,6 +159,9 @@ class _Stream(Generic[T]):
             try:
                 if self._must_list:
                     await self._list()
+                elif self._in_doubt:
+                    await self._look_back()
+                self._in_doubt = False
                 await self._watch()
                 failure: ApiError | None = None
             except ApiError as error:
@@ -164,6 +169,7 @@ class _Stream(Generic[T]):
             if failure is None:
                 self._failing = ""
             else:
+                self._in_doubt = True
                 self._note(failure)
             lasted = steady() - began
             # A watch that is cut again and again, but tells something each time, need not be waited for.
@@ -183,19 +189,13 @@ class _Stream(Generic[T]):
         # From the server's cache, but never older than what we have seen; only when that cache cannot tell
         # (it is younger than our version) from the store itself, which costs the server far more.
         version = "" if self._from_store else str(self._version)
-        params = self._params | ({"resourceVersion": version} if version else {})
         try:
-            body = await self._api.get(self.path, params=params, accept=self._form.accept, timeout_s=_LIST_TIMEOUT_S)
+            now_at, items = await self._ask({"resourceVersion": version} if version else {})
         except (Gone, ServerError) as error:
             self._from_store = isinstance(error, Gone) or "Too large resource version" in error.message
             raise
-        self._heard()
-        try:
-            kind, now_at, items = self._form.read_list(body)
-        except Unreadable as error:
-            raise ServerError(f"the list of {self.path} cannot be read: {error}", path=self.path) from error
-        if not can_be_list_of(self.path, kind):
-            raise ServerError(f"the list of {self.path} is a {kind}", path=self.path)
+        if not version:
+            self._check_progress(now_at)
         self._version = now_at
         present = []
         deadline = perf_counter() + _SLICE_S
@@ -216,6 +216,28 @@ class _Stream(Generic[T]):
         self._stats.relists += self.ready
         self._must_list = self._from_store = self.missing = False
         self._be_ready()
+
+    async def _ask(self, params: dict[str, str]) -> tuple[int, Iterable[bytes]]:
+        """Return the version and the items of a list."""
+        params = self._params | params
+        body = await self._api.get(self.path, params=params, accept=self._form.accept, timeout_s=_LIST_TIMEOUT_S)
+        self._heard()
+        try:
+            kind, version, items = self._form.read_list(body)
+        except Unreadable as error:
+            raise ServerError(f"the list of {self.path} cannot be read: {error}", path=self.path) from error
+        if not can_be_list_of(self.path, kind):
+            raise ServerError(f"the list of {self.path} is a {kind}", path=self.path)
+        return version, items
+
+    async def _look_back(self) -> None:
+        """Ask the server's store how far it has come, as little as there is of an answer to that."""
+        self._check_progress((await self._ask({"limit": "1"}))[0])
+
+    def _check_progress(self, version: int) -> None:
+        """Raise WentBack when the server's store is at a version before what it has told."""
+        if 0 < version < self._version:
+            raise WentBack(self.path, version=version, after=self._version)
 
     def _be_ready(self) -> None:
         self.ready = True

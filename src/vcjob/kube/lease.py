@@ -19,9 +19,9 @@ import msgspec
 from vcjob.kube.answers import read_typed
 from vcjob.kube.backoff import spread
 from vcjob.kube.clock import ServerClock, steady
-from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError
+from vcjob.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError, WentBack
 
-__all__ = ("LeaseApi", "LeaseElector", "LeaseTimes", "NotLeading", "WentBack")
+__all__ = ("LeaseApi", "LeaseElector", "LeaseTimes", "NotLeading")
 
 log = logging.getLogger(__name__)
 
@@ -31,14 +31,6 @@ _CALL_TIMEOUT_S: Final = 5.0  # below the time in which a renewal must succeed, 
 
 class NotLeading(Exception):
     """This process does not lead, or cannot be sure that it still does: it must not write."""
-
-
-class WentBack(Exception):
-    """The API server went back in time, as after a restore of its store: whatever is newer is known here only.
-
-    It is seen at the Lease, which changes all the time: no version of one object is older than one before it (an API
-    convention). Watches do not tell, they are silent until the server has come as far as it was.
-    """
 
 
 class LeaseApi(Protocol):
@@ -278,7 +270,7 @@ class LeaseElector:
             return
         self._newest = int(version)
         if self._newest < newest:
-            raise WentBack(f"the API server went back: {self._path} has version {version} after {newest}")
+            raise WentBack(self._path, version=self._newest, after=newest)
 
     def _seen_version_is_old(self) -> None:
         if self._seen is not None:

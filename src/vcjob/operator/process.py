@@ -26,9 +26,9 @@ from vcjob.gang.volcano import VolcanoGang
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.credentials import Credentials, load_credentials
-from vcjob.kube.errors import ApiError
+from vcjob.kube.errors import ApiError, WentBack
 from vcjob.kube.events import EventRecorder
-from vcjob.kube.lease import LeaseElector, WentBack
+from vcjob.kube.lease import LeaseElector
 
 from .health import Check, HealthServer, Pulse
 from .logs import set_up_logging

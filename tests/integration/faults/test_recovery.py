@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from tests.integration.conftest import StartOperator, make_namespace
 from tests.integration.faults.lives import PATIENCE_S, PODS, created_pods, ends, live, new_pods, uids
@@ -133,15 +134,16 @@ async def test_the_api_server_is_killed_and_comes_back(operator: StartOperator, 
             assert created_pods(plane, mark, "ns") == 6
 
 
+@pytest.mark.parametrize("election", ["--leader-elect", "--no-leader-elect"])
 async def test_a_restored_etcd_ends_the_process_for_the_next_one_to_see_what_is(
-    operator: StartOperator, tmp_path: Path
+    operator: StartOperator, tmp_path: Path, election: str
 ):
     with running_cluster("restored", home=tmp_path) as plane:
         data, backup = plane.folder / "etcd", tmp_path / "backup"
         async with Api.connected(plane.admin_kubeconfig) as api:
             await make_namespace(api, name="ns")
-            elects = ("--namespace", "ns", "--leader-elect", "--leader-elect-namespace", "vcjob-system")
-            process = await operator(*elects, kubeconfig=plane.operator_kubeconfig)
+            flags = ("--namespace", "ns", election, "--leader-elect-namespace", "vcjob-system")
+            process = await operator(*flags, kubeconfig=plane.operator_kubeconfig)
             await api.create(JOBS, job("kept", task("w", 2)), "ns")
             kept = await new_pods(api, "kept", "ns", count=2)
             await asyncio.to_thread(exchange, plane, data, backup)

@@ -162,7 +162,7 @@ async def test_a_new_list_is_never_older_than_what_was_seen(api: ApiClient, serv
         server.put(PODS, "default", "a", value=2)
         server.compact()
         server.cut_watches()
-        await server.wait_for_calls("GET", 2)
+        await server.wait_for_calls("GET", 3)  # the second one asks only how far the server has come
     assert any(
         path.endswith((f"resourceVersion={version}", f"resourceVersion={version + 1}"))
         for verb, path in server.calls[2:]
@@ -177,9 +177,28 @@ async def test_a_cache_that_is_behind_is_passed_by(api: ApiClient, server: FakeS
         server.inject(
             Answer(code=504, reason="Timeout", message="Too large resource version: 9, current: 8"), verb="GET"
         )
-        server.cut_watches()
+        server.end_watches()
         await server.wait_for_calls("GET", 3)
     assert [path for verb, path in server.calls if verb == "GET"][2] == PODS
+
+
+@pytest.mark.parametrize("compacted", [False, True], ids=["a watch would be silent", "all is listed anew"])
+async def test_a_server_that_went_back_ends_it(api: ApiClient, server: FakeServer, compacted: bool) -> None:
+    informer: Informer[Item] = Informer(api, PODS, form=JsonForm(decode), on_change=Seen())
+    task = asyncio.create_task(informer.run())
+    await until(lambda: server.watching == 1)
+    server.put(PODS, "default", "a", value=1)
+    await until(lambda: "a" in names(informer))
+    if compacted:
+        server.inject(Answer(code=410, reason="Expired"), verb="WATCH")
+        server.inject(Answer(code=504, message="Too large resource version: 101, current: 60"), verb="GET")
+        server.end_watches()
+    else:
+        server.cut_watches()
+    server.version = 60
+    with pytest.raises(ExceptionGroup) as found:
+        await asyncio.wait_for(task, 20)
+    assert "went back: /api/v1/pods has version 60 after 101" in str(found.value.exceptions[0])
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from tests.unit.kube.fake_server import Answer, FakeServer
 
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import ServerClock
-from vcjob.kube.errors import AlreadyExists, Conflict, NotFound, ServerError, Unreachable
-from vcjob.kube.lease import LeaseElector, LeaseTimes, NotLeading, WentBack
+from vcjob.kube.errors import AlreadyExists, Conflict, NotFound, ServerError, Unreachable, WentBack
+from vcjob.kube.lease import LeaseElector, LeaseTimes, NotLeading
 
 
 class MemoryLease:
