@@ -65,6 +65,10 @@ class Commands:
         else:
             self._waiting.pop(key, None)
 
+    def forget_doubts(self) -> None:
+        """Take no unanswered deletion for ours any longer: before the next try, somebody else may lead."""
+        self._half_deleted.clear()
+
     async def claim(self, record: JobRecord, memory: JobMemory) -> None:
         """Delete a Job's waiting Commands; those that were still there are carried out, each once. Raises ApiError."""
         requests = self._waiting.pop(record.key, ())
@@ -113,6 +117,8 @@ class Commands:
             # Deleted by somebody else, who carries it out or has withdrawn it; or by us, when the answer got lost.
             ours = request.uid in self._half_deleted
             self._half_deleted.discard(request.uid)
+            if not ours:
+                _ignore(request, "it is gone already")
             return ours
         except ApiError as error:
             if may_have_happened(error):

@@ -59,6 +59,7 @@ POD_MESSAGES: Final = declare(
     },
     uses=(MACHINERY,),
 )
+_POD_GC: Final = "DeletionByPodGC"  # set on Pods that had not ended only
 _Pod = POD_MESSAGES["Pod"]
 _words: dict[str, str] = {}  # a task's or Job's name is one string for all its Pods
 
@@ -89,6 +90,8 @@ def _slim_pod(raw: Any) -> Pod:
     labels, annotations = meta.labels, meta.annotations
     containers, inits = status.container_statuses, status.init_container_statuses
     phase = status.phase or PENDING
+    disruption = next((c for c in status.conditions if c.type == "DisruptionTarget" and c.status == "True"), None)
+    orphaned = phase == FAILED and disruption is not None and disruption.reason == _POD_GC
     evicted = read_number(annotations.get(ANNOTATION_EVICTED_AT, ""), -1)
     return Pod(
         namespace=_word(meta.namespace),
@@ -104,12 +107,14 @@ def _slim_pod(raw: Any) -> Pod:
         retry=read_number(annotations.get(ANNOTATION_JOB_RETRY_COUNT, ""), 0),
         phase=_word(phase),
         created=float(meta.creation_timestamp.seconds),
-        deleted=_deleted_pod(meta),
+        deleted=_deleted_pod(meta, disruption if orphaned else None),
+        orphaned=orphaned,
         ours=annotations.get(ANNOTATION_OUT_OF_SYNC) == "true",
         ready=phase == RUNNING and bool(containers) and all(c.ready for c in containers),
         restarts=sum(c.restart_count for c in containers) + sum(c.restart_count for c in inits),
         exits=_exits(raw) if phase == FAILED else (),
-        reason=_word(status.reason or _disruption(status)),
+        # "EvictionByEvictionAPI", "PreemptionByScheduler": who took it away
+        reason=_word(status.reason or (disruption.reason if disruption is not None else "")),
         detail=_detail(status) if phase == PENDING else "",
         since=_since(status) if phase in (FAILED, SUCCEEDED) else None,
         evicted_at=float(evicted) if evicted >= 0 else None,
@@ -123,11 +128,14 @@ def _controlling_job(owners: Iterable[Any]) -> str:
     return ""
 
 
-def _deleted_pod(meta: Any) -> float | None:
-    """Return when the deletion was asked for: the timestamp is the end of the grace period."""
-    if not meta.HasField("deletion_timestamp"):
-        return None
-    return float(meta.deletion_timestamp.seconds - meta.deletion_grace_period_seconds)
+def _deleted_pod(meta: Any, orphaned: Any) -> float | None:
+    """Return when the deletion was asked for: the timestamp is the end of the grace period.
+
+    `orphaned` is the condition that announces the deletion, if there is one.
+    """
+    if meta.HasField("deletion_timestamp"):
+        return float(meta.deletion_timestamp.seconds - meta.deletion_grace_period_seconds)
+    return None if orphaned is None else float(orphaned.last_transition_time.seconds)
 
 
 def _exits(raw: Any) -> tuple[Exit, ...]:
@@ -140,11 +148,6 @@ def _exits(raw: Any) -> tuple[Exit, ...]:
         if c.state.HasField("terminated") and c.name not in sidecars
     ]
     return tuple(out)
-
-
-def _disruption(status: Any) -> str:
-    """Return who took the Pod away (`EvictionByEvictionAPI`, `PreemptionByScheduler`); empty when nobody says so."""
-    return next((c.reason for c in status.conditions if c.type == "DisruptionTarget" and c.status == "True"), "")
 
 
 def _detail(status: Any) -> str:

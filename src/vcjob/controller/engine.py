@@ -109,7 +109,7 @@ class Engine:
         if memory is None or memory.uid != pod.owner_uid:
             return
         memory.lost_at = self.view.now()
-        if not pod.ours and pod.was_taken:  # somebody took it away: perhaps an eviction
+        if not pod.ours and (pod.was_taken or pod.has_failed):  # perhaps nobody has looked since
             memory.removed[pod.name] = (pod, memory.lost_at)
 
     def take_command(self, request: CommandRequest) -> None:
@@ -136,20 +136,27 @@ class Engine:
         """Look at Jobs for as long as this process leads; cancelled when it no longer does."""
         await self.view.synced()
         self.quiet.begin()
-        for memory in self._memories.values():
-            memory.verified = False  # somebody else may have led meanwhile
         for record in self.view.jobs:
             self.queue.add(record.key)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._resync(), name="resync")
-            try:
-                while True:
-                    key = await self.queue.get()
-                    task = group.create_task(self._look(key), name=f"job {key[0]}/{key[1]}")
-                    if self._commands.waiting(key):
-                        self._bound[key] = task
-            finally:
-                await self._keep_promises()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._resync(), name="resync")
+                try:
+                    while True:
+                        key = await self.queue.get()
+                        task = group.create_task(self._look(key), name=f"job {key[0]}/{key[1]}")
+                        if self._owes(key):
+                            self._bound[key] = task
+                finally:
+                    await self._keep_promises()
+        finally:
+            self.forget()
+
+    def forget(self) -> None:
+        """Forget what was remembered for the next pass: before it, somebody else may lead and do it all."""
+        self._memories.clear()
+        self._failed.clear()
+        self._commands.forget_doubts()
 
     async def _keep_promises(self) -> None:
         """Let passes that have deleted a Command write what came of it; nobody else would carry it out."""
@@ -230,6 +237,11 @@ class Engine:
         """Return whether a Command waits for the end of the pass that is under way."""
         return bool(self._commands.waiting(key))
 
+    def _owes(self, key: Key) -> bool:
+        """Return whether somebody waits for a Command; one that is deleted already is known to this process alone."""
+        memory = self._memories.get(key)
+        return self._is_called(key) or (memory is not None and bool(memory.commands))
+
     def _goes_on(self, key: Key) -> None:
         """Take a long pass for a new one: it has come on, and is not stuck."""
         self.oldest_pass[key] = steady()
@@ -237,8 +249,7 @@ class Engine:
     def _after_failure(self, key: Key, refusal: Refusal) -> float:
         count = self._failed[key] = self._failed.get(key, 0) + 1
         delay = wait_after(refusal, attempt=count - 1, chance=random.random())
-        # Somebody waits for a Command, and one that is deleted already is known to this process alone.
-        return min(delay, _COMMAND_CAP_S) if self._is_called(key) else delay
+        return min(delay, _COMMAND_CAP_S) if self._owes(key) else delay
 
 
 def _first(error: Exception) -> Exception:

@@ -6,7 +6,7 @@ are fenced: a whole restart raises `status.version` above the Pod's, a targeted 
 `status.retryCount` above it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from vcjob.api.job import Event, Phase
@@ -18,7 +18,7 @@ from .revision import CompiledTask
 from .snapshot import Snapshot
 from .status import Status
 
-__all__ = ("Cause", "find_causes", "find_evictions", "is_settled", "misses_pods", "shows_the_past")
+__all__ = ("Cause", "find_causes", "is_settled", "misses_pods", "shows_the_past")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,28 +46,6 @@ def find_causes(snapshot: Snapshot, census: Census) -> tuple[Cause, ...]:
     found = [*_pod_causes(snapshot, census), *_task_causes(snapshot, census), *_group_causes(snapshot)]
     order = {event: rank for rank, event in enumerate(Event)}
     return tuple(sorted(found, key=lambda c: (c.since if c.since is not None else snapshot.now, order[c.event], c.key)))
-
-
-def find_evictions(snapshot: Snapshot, census: Census) -> dict[str, tuple[Pod | None, str, int, float]]:
-    """Return the members that were taken away without the operator's doing: name -> (Pod, task, index, when).
-
-    A live Pod that is being deleted by somebody else counts at once; one that vanished between two looks is known from
-    memory, or, in the first pass of this process, from the counters that the status recorded. Finished Pods are not
-    evicted, and a Pod beyond the Job's replicas is surplus.
-    """
-    out: dict[str, tuple[Pod | None, str, int, float]] = {}
-    wanted = {task.task.name: task.task.replicas for task in snapshot.revision.tasks}
-    for pod in census.terminating:
-        if pod.was_taken and _is_current(pod, snapshot) and 0 <= pod.index < wanted.get(pod.task, 0):
-            out[pod.name] = (pod, pod.task, pod.index, pod.deleted or snapshot.now)
-    for name, (pod, when) in snapshot.memory.removed.items():
-        replaced = name in snapshot.pods
-        if not replaced and _is_current(pod, snapshot) and 0 <= pod.index < wanted.get(pod.task, 0):
-            out[name] = (pod, pod.task, pod.index, pod.deleted or when)
-    if snapshot.memory.fresh and snapshot.status.phase in (Phase.PENDING, Phase.RUNNING):
-        for task, index in _lost_while_away(snapshot, census):
-            out.setdefault(f"{snapshot.revision.job.name}-{task}-{index}", (None, task, index, snapshot.now))
-    return out
 
 
 def is_settled(pod: Pod, status: Status, restart: Restart | None) -> bool:
@@ -122,14 +100,8 @@ def _lost_while_away(snapshot: Snapshot, census: Census) -> Iterator[tuple[str, 
 
 def _pod_causes(snapshot: Snapshot, census: Census) -> Iterator[Cause]:
     revision = snapshot.revision
-    wants_failed = Event.POD_FAILED in revision.watched or revision.watches_exit_codes
     for pod in census.members:
-        if pod.deleted is not None or not _is_current(pod, snapshot):
-            continue
-        if pod.phase == FAILED:
-            if wants_failed:
-                yield _of_pod(pod, Event.POD_FAILED, f"pod {pod.name} {pod.describe_failure()}")
-        elif pod.phase == PENDING:
+        if pod.deleted is None and pod.phase == PENDING and _is_current(pod, snapshot):
             if revision.has_pending_timeout:
                 yield _of_pod(
                     pod,
@@ -141,17 +113,53 @@ def _pod_causes(snapshot: Snapshot, census: Census) -> Iterator[Cause]:
                 yield _of_pod(
                     pod, Event.POD_EVICTED, f"pod {pod.name} was evicted and does not run yet", since=pod.evicted_at
                 )
+    vanished = tuple(_vanished(snapshot))
+    if Event.POD_FAILED in revision.watched or revision.watches_exit_codes:
+        for pod in (*census.members, *(pod for pod, _ in vanished)):
+            if pod.has_failed and _is_current(pod, snapshot):
+                # Two causes of one moment stand in the order of their events.
+                since = pod.deleted if pod.orphaned else None
+                yield _of_pod(pod, Event.POD_FAILED, f"pod {pod.name} {pod.describe_failure()}", since=since)
     if Event.POD_EVICTED in revision.watched:
-        for name, (gone, task, index, when) in find_evictions(snapshot, census).items():
-            yield Cause(
-                event=Event.POD_EVICTED,
-                key=f"{Event.POD_EVICTED}/{gone.uid if gone else name}",
-                message=f"pod {name} was deleted" + (f" ({gone.reason})" if gone and gone.reason else ""),
-                task=task,
-                index=index,
-                partition=gone.partition if gone else "",
-                since=when,
-            )
+        yield from _evictions(snapshot, census, vanished)
+
+
+def _vanished(snapshot: Snapshot) -> Iterator[tuple[Pod, float]]:
+    """Yield the members that are no more and that nothing has replaced, and when they were missed."""
+    by_name = snapshot.revision.by_name
+    for name, (pod, when) in snapshot.memory.removed.items():
+        compiled = by_name.get(pod.task)
+        wanted = compiled is not None and 0 <= pod.index < compiled.task.replicas
+        if wanted and name not in snapshot.pods and _is_current(pod, snapshot):
+            yield pod, when
+
+
+def _evictions(snapshot: Snapshot, census: Census, vanished: Iterable[tuple[Pod, float]]) -> Iterator[Cause]:
+    """Yield the members that were taken away without the operator's doing.
+
+    A live Pod that is being deleted by somebody else counts at once; one that vanished between two looks is known from
+    memory, or, in the first pass of this process, from the counters that the status recorded. Finished Pods are not
+    evicted, and a Pod beyond the Job's replicas is surplus.
+    """
+    told = set()
+    leaving = ((pod, snapshot.now) for pod in census.members if pod.deleted is not None and _is_current(pod, snapshot))
+    for pod, when in (*leaving, *vanished):
+        if pod.was_taken:
+            told.add((pod.task, pod.index))
+            reason = f" ({pod.reason})" if pod.reason else ""
+            yield _of_pod(pod, Event.POD_EVICTED, f"pod {pod.name} was deleted{reason}", since=pod.deleted or when)
+    if snapshot.memory.fresh and snapshot.status.phase in (Phase.PENDING, Phase.RUNNING):
+        for task, index in _lost_while_away(snapshot, census):
+            if (task, index) not in told:
+                name = f"{snapshot.revision.job.name}-{task}-{index}"
+                yield Cause(
+                    event=Event.POD_EVICTED,
+                    key=f"{Event.POD_EVICTED}/{name}",
+                    message=f"pod {name} was deleted",
+                    task=task,
+                    index=index,
+                    since=snapshot.now,
+                )
 
 
 def _of_pod(pod: Pod, event: Event, message: str, *, since: float | None = None) -> Cause:

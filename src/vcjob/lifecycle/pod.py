@@ -4,7 +4,6 @@ One value is kept for every Pod of every Job, so it is a slim struct without gar
 seconds since the epoch in the API server's clock.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -43,7 +42,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     retry: int = 0  # status.retryCount when it was made
     phase: str = PENDING
     created: float = 0.0
-    deleted: float | None = None  # when its deletion was asked for
+    deleted: float | None = None  # when its deletion was asked for, or became certain
+    orphaned: bool = False  # its Node is gone: made Failed by the Pod garbage collector, which deletes it next
     ours: bool = False  # marked by the operator before it deleted it
     ready: bool = False
     restarts: int = 0  # of all containers together
@@ -79,10 +79,6 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         )
 
     @property
-    def is_terminating(self) -> bool:
-        return self.deleted is not None
-
-    @property
     def is_finished(self) -> bool:
         return self.phase in (SUCCEEDED, FAILED)
 
@@ -94,9 +90,14 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def was_taken(self) -> bool:
         """Whether its deletion finds it alive; on its way out a Pod may still come to Failed or Succeeded."""
-        return not self.is_finished or (
-            self.deleted is not None and self.since is not None and self.since >= self.deleted
-        )
+        if self.orphaned or not self.is_finished:
+            return True
+        return self.deleted is not None and self.since is not None and self.since >= self.deleted
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it has failed, be it with its Node; what a deletion makes Failed on the way out has not."""
+        return self.phase == FAILED and (self.orphaned or not self.was_taken)
 
     def describe_failure(self, *, code: int | None = None) -> str:
         """Return the end of the sentence `pod NAME ...`: which container ended how.
@@ -109,6 +110,3 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         cause = f" ({ended.reason})" if ended.reason and ended.reason != "Error" else ""
         container = f"{'init ' if ended.init else ''}container {ended.container}"
         return f"failed: {container} ended with exit code {ended.code}{cause}"
-
-
-Pods = Mapping[str, Pod]

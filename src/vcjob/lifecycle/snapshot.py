@@ -41,8 +41,9 @@ class Hold:
 class Memory:
     """What this process remembers of a Job. Losing it costs a few reads, never correctness.
 
-    `applied` maps an object's kind and name to the digest that was last written; `removed` holds live Pods that
-    vanished without the operator's doing; `first_seen` says when a cause without a time stamp of its own was noticed.
+    `applied` maps an object's kind and name to the digest that was last written; `removed` holds Pods that vanished
+    without the operator's doing while they were alive, or Failed, which perhaps nobody has seen; `first_seen` says when
+    a cause without a time stamp of its own was noticed.
     """
 
     fresh: bool = True  # first pass of this process

@@ -106,8 +106,7 @@ class SimOperator:
         for kind in _KINDS:
             self.list_again(kind)
         self.heard["commands"] = 0
-        for record in self.engine.view.jobs:
-            self.queue.add(record.key)
+        self.lead()
         self.hear_commands()
 
     # What it hears of
@@ -144,17 +143,18 @@ class SimOperator:
     def hear_commands(self) -> None:
         for event, raw in self.cluster.events.get("commands", [])[self.heard["commands"] :]:
             self.heard["commands"] += 1
+            request = CommandRequest(
+                namespace="ns",
+                name=raw["metadata"]["name"],
+                uid=raw["metadata"]["uid"],
+                action=raw["action"],
+                target=raw["target"]["name"],
+                target_uid=raw["target"]["uid"],
+            )
             if event == "ADDED":
-                self.engine.take_command(
-                    CommandRequest(
-                        namespace="ns",
-                        name=raw["metadata"]["name"],
-                        uid=raw["metadata"]["uid"],
-                        action=raw["action"],
-                        target=raw["target"]["name"],
-                        target_uid=raw["target"]["uid"],
-                    )
-                )
+                self.engine.take_command(request)
+            elif event == "DELETED":
+                self.engine.lose_command(request)
 
     def _store(self, kind: str) -> Any:
         if kind == PODS:
@@ -175,6 +175,11 @@ class SimOperator:
         (store.deleted if event == "DELETED" else store.put)(item)
 
     # What it does
+
+    def lead(self) -> None:
+        """Begin to lead, as `Engine.work` does it."""
+        for record in self.engine.view.jobs:
+            self.queue.add(record.key)
 
     async def work(self) -> bool:
         """Look at one Job that is due; False when none is. Raises Crash when the process dies."""

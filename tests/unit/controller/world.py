@@ -60,6 +60,7 @@ class Laws:
     world: "World"
     phases: list[str] = field(default_factory=list)
     open: list[Incident] = field(default_factory=list)  # not answered by a restart yet
+    commands: set[str] = field(default_factory=set)  # what has been said of those that were carried out
 
     def check(self, write: Write) -> None:
         plural = write.key[0]
@@ -87,6 +88,8 @@ class Laws:
             return
         assert now in LEGAL[was], f"{was} to {now}"
         self.phases.append(now)
+        if new["state"]["reason"] == "CommandIssued" and now in KILLING:
+            self._check_command(new["state"]["message"])
         names = [condition["status"] for condition in new.get("conditions", ())]
         assert len(names) == len(set(names)) and names[-1] == now, "one condition a phase, the last one last"
         if now == "Restarting":
@@ -97,6 +100,11 @@ class Laws:
             assert new.get("terminating", 0) > 0, "who watches sees Pods terminating"
         if now in ("Aborted", "Terminated", "Completed") and was in KILLING:
             assert not any(new.get(name) for name in ("pending", "running", "terminating", "unknown"))
+
+    def _check_command(self, message: str) -> None:
+        command = message.partition(";")[0]
+        assert command not in self.commands, f"{command} is carried out twice"
+        self.commands.add(command)
 
     def _check_retry(self, was: str, new: Raw, retries: int) -> None:
         if was in ("Aborting", "Aborted"):
@@ -157,6 +165,7 @@ class World:
         self.cluster.create(JOBS, job)
         self.job_uid = self.cluster.objects[KEY]["metadata"]["uid"]
         self.operator = self._start()
+        self.stand_by: SimOperator | None = None  # a replica that has led before
         self.cluster.listeners.append(self.laws.check)
         self.commands = 0
 
@@ -227,8 +236,17 @@ class World:
     def lose_node(self, number: int) -> None:
         self._set_status(self._pick(number, "Running"), False, phase="Unknown")
 
+    def lose_node_for_good(self, number: int) -> None:
+        """A Pod's Node is deleted: the Pod garbage collector makes the Pod Failed, and deletes it without grace."""
+        taken = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
+        taken["lastTransitionTime"] = format_time(self.cluster.now)
+        key = self._pick(number, "Running", "Pending", "Unknown")
+        self._set_status(key, True, phase="Failed", conditions=[taken])
+        if key is not None and number % 2:
+            self.cluster.finish(key)
+
     def end_termination(self, number: int) -> None:
-        leaving = self._pods(lambda pod: bool(pod["metadata"].get("deletionTimestamp")))
+        leaving = self._pods(_is_leaving)
         if leaving:
             self.cluster.finish(leaving[number % len(leaving)])
 
@@ -312,6 +330,16 @@ class World:
         await self._work()
         self.operator = self._start()
 
+    def hand_over(self, number: int) -> None:
+        """Let the lead go to another replica, and back to the first one the next time."""
+        before, after = self.operator, self.stand_by or self._start()
+        before.engine.forget()
+        self.stand_by, self.operator = before, after
+        after.api.answers_lost.clear()
+        if number % 2:
+            after.hear_all()
+        after.lead()
+
     async def lose_answers(self, number: int) -> None:
         self.operator.api.answers_lost.add(self.operator.api.writes + 1 + number % 4)
         await self._work()
@@ -354,7 +382,7 @@ class World:
         self.cluster.busy = False
         for _ in range(400):
             self.cluster.collect_garbage()
-            for key in self._pods(lambda pod: bool(pod["metadata"].get("deletionTimestamp"))):
+            for key in self._pods(_is_leaving):
                 self.cluster.finish(key)
             for group in self.cluster.all(PODGROUPS):
                 if group.get("status", {}).get("phase", "") in ("", "Pending"):
@@ -400,6 +428,7 @@ MOVES: Final[dict[str, Callable[[World, int], Any]]] = {
     "succeed pod": lambda world, number: world.end_pod(number, 0),
     "restart container": World.restart_container,
     "lose node": World.lose_node,
+    "lose node for good": World.lose_node_for_good,
     "end termination": World.end_termination,
     "delete pod": World.delete_pod,
     "clean up pod": World.clean_up_pod,
@@ -410,12 +439,19 @@ MOVES: Final[dict[str, Callable[[World, int], Any]]] = {
     "delete job": World.delete_job,
     "quota": World.set_quota,
     "crash": World.crash,
+    "hand over": World.hand_over,
     "lose answers": World.lose_answers,
     "hear again": World.hear_again,
     "list again": World.list_again,
     "get busy": World.get_busy,
     "wait": World.wait,
 }
+
+
+def _is_leaving(pod: Raw) -> bool:
+    if pod["metadata"].get("deletionTimestamp"):
+        return True
+    return any(condition["type"] == "DisruptionTarget" for condition in pod["status"].get("conditions", ()))
 
 
 def _phase_in(status: Raw) -> str:

@@ -43,7 +43,16 @@ watching = job().task("w", 2).policy("*", "RestartJob", timeout="1m").running()
             [(Event.POD_EVICTED, "w", 0)],
             id="a deleted Pod that ended because of it",
         ),
-        pytest.param([failed("w", 0, since=NOW - 9, deleted=NOW - 5)], [], id="a Pod that was finished when deleted"),
+        pytest.param(
+            [failed("w", 0, since=NOW - 9, deleted=NOW - 5)],
+            [(Event.POD_FAILED, "w", 0)],
+            id="a Pod that had failed when it was deleted",
+        ),
+        pytest.param(
+            [failed("w", 0, since=NOW - 99, deleted=NOW - 5, orphaned=True)],
+            [(Event.POD_FAILED, "w", 0), (Event.POD_EVICTED, "w", 0)],
+            id="a Pod whose node is gone",
+        ),
         pytest.param([succeeded("w", 0, deleted=NOW)], [], id="a succeeded Pod that is cleaned up"),
         pytest.param([succeeded("w", 0)], [], id="one of two succeeded"),
         pytest.param([succeeded("w", 0), succeeded("w", 1)], [(Event.TASK_COMPLETED, "w", 1)], id="a completed task"),
@@ -118,6 +127,24 @@ def test_an_eviction_counts_from_the_moment_the_deletion_was_asked_for():
     snapshot = watching.removed(terminating("w", 1, deleted=BEFORE)).pod(running("w", 0)).make()
     (cause,) = find_causes(snapshot, take_census(snapshot.revision.job, snapshot.pods))
     assert cause.since == BEFORE
+
+
+@pytest.mark.parametrize(
+    ("gone", "expected"),
+    [
+        pytest.param(failed("w", 1), [(Event.POD_FAILED, "w", 1)], id="it had failed"),
+        pytest.param(
+            failed("w", 1, deleted=NOW, orphaned=True),
+            [(Event.POD_FAILED, "w", 1), (Event.POD_EVICTED, "w", 1)],
+            id="its node is gone",
+        ),
+        pytest.param(failed("w", 2), [], id="it was beyond the replicas"),
+        pytest.param(failed("w", 1, job_version=-1), [], id="it was of an earlier run"),
+    ],
+)
+def test_a_failed_pod_that_vanished_before_anybody_looked_has_failed(gone, expected):
+    assert causes(watching.removed(gone).pod(running("w", 0))) == expected
+    assert causes(watching.removed(gone).pod(running("w", 0), running("w", 1))) == []
 
 
 def test_the_replacement_of_an_evicted_pod_keeps_the_event_until_it_runs():
