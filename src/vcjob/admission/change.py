@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from vcjob.api.job import Job
+from vcjob.api.names import DEFAULT_SCHEDULER
 from vcjob.api.quantity import InvalidQuantity, parse_quantity
 
 from .defaulting import effective_job
 from .names import check_pod_names
 from .problem import Problem, refused
-from .raw import integer, items, mapping
+from .raw import integer, items, mapping, text
 from .tasks import check_partition, check_topology
 
 __all__ = ("check_change", "is_same_spec")
@@ -67,7 +68,8 @@ def _check_fixed(old: Raw, new: Raw) -> Iterator[Problem]:
         yield Problem(field="spec.tasks", value=count[1], message=message)
         return
     # Whoever applies a manifest again leaves out what the webhook has filled in.
-    path = _difference(_fixed(_effective(old)), _fixed(_effective(new)), path="spec")
+    scheduler = text(before, "schedulerName") or DEFAULT_SCHEDULER
+    path = _difference(_fixed(_filled(old, scheduler)), _fixed(_filled(new, scheduler)), path="spec")
     if path is not None:
         message = (
             "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` and "
@@ -84,8 +86,9 @@ def _check_names(old: Raw, job: Job) -> Iterator[Problem]:
             yield from check_pod_names(job, task, index=index)
 
 
-def _effective(raw: Raw) -> Mapping[str, Any]:
-    return mapping(effective_job(raw), "spec")
+def _filled(raw: Raw, scheduler: str) -> Raw:
+    spec = mapping(effective_job(raw), "spec")
+    return {**spec, "schedulerName": text(spec, "schedulerName") or scheduler}
 
 
 def _fixed(spec: Mapping[str, Any]) -> Raw:

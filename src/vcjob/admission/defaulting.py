@@ -23,12 +23,16 @@ FIELD_ORDER: Final = ("queue", "schedulerName", "maxRetry", "tasks", "minAvailab
 
 
 def effective_job(raw: Raw) -> Raw:
-    """Return the Job as the controller must read it; the input itself when nothing is left to say."""
+    """Return the Job as the controller must read it; the input itself when nothing is left to say.
+
+    Which scheduler a Job gets that names none is known to the gang back end.
+    """
     spec = mapping(raw, "spec")
     filled = _filled(raw, scheduler=DEFAULT_SCHEDULER)
     if spec.get("minAvailable") == 0 and not filled.keys() - {"minAvailable", "plugins"}:
         # A webhook has been here before, and it never leaves a zero at creation: somebody scaled the Job to zero since.
         filled.pop("minAvailable", None)
+    filled.pop("schedulerName", None)
     return _with_spec(raw, filled)
 
 

@@ -69,7 +69,7 @@ def render(
     from vcjob.gang.none import NoGang
     from vcjob.gang.volcano import VolcanoGang
 
-    gang = VolcanoGang() if gang_scheduler == "volcano" else NoGang(gang_scheduler_name=scheduler_name)
+    gang = (VolcanoGang if gang_scheduler == "volcano" else NoGang)(gang_scheduler_name=scheduler_name)
     (kind,) = (kind for kind in KINDS if kind.plural == "jobs")
     schema = model_schema(kind.model, core=core_schemas())
     documents: list[dict[str, Any]] = []

@@ -69,7 +69,10 @@ class Gang(ABC):
 
     @abstractmethod
     def scheduler_name(self, name: str) -> str:
-        """Return the `schedulerName` of a Pod whose template or Job says `name`; empty: the cluster's default."""
+        """Return the `schedulerName` of a Pod whose template or Job says `name`, or neither of them anything ("").
+
+        Empty: the cluster's default.
+        """
 
     @abstractmethod
     def group_name(self, job: Job) -> str:

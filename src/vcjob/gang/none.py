@@ -10,7 +10,7 @@ __all__ = ("NoGang",)
 
 
 class NoGang(Gang):
-    """Pods that name the gang scheduler go to the cluster's default scheduler instead."""
+    """Pods that name the gang scheduler, or none, go to the cluster's default scheduler instead."""
 
     uses_groups = False
 

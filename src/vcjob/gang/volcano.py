@@ -5,6 +5,7 @@ from typing import Any, Final
 from vcjob.api.job import Job, NetworkTopology, Task
 from vcjob.api.names import (
     ANNOTATION_JOB_VERSION,
+    DEFAULT_SCHEDULER,
     LABEL_PARTITION_ID,
     LABEL_TASK_SPEC,
     SCHEDULING_API_VERSION,
@@ -25,8 +26,11 @@ class VolcanoGang(Gang):
 
     uses_groups = True
 
+    def __init__(self, *, gang_scheduler_name: str = DEFAULT_SCHEDULER) -> None:
+        self._gang_scheduler_name = gang_scheduler_name
+
     def scheduler_name(self, name: str) -> str:
-        return name
+        return name or self._gang_scheduler_name
 
     def group_name(self, job: Job) -> str:
         return f"{job.name}-{job.uid}"

@@ -62,7 +62,7 @@ def _held(made: Plan, snapshot: Snapshot, census: Census) -> Plan:
     hold = snapshot.hold
     if hold is None or not hold.deletion or not made.stages:
         return made
-    status = _waiting(made.status or snapshot.status, hold.message.replace(_WAIT_MARK, " / "))
+    status = _waiting(made.status or snapshot.status, _unmarked(hold.message))
     # What was to be removed is still there, and only its mark tells the next process so.
     marks = {key: value for key, value in snapshot.status.controlled.items() if key.startswith(mark_key(""))}
     status = with_counters(replace(status, controlled={**marks, **status.controlled}), census.counters)
@@ -93,8 +93,7 @@ def _plan_decision(snapshot: Snapshot, census: Census, decision: Decision) -> Pl
         new, version=version, retry_count=retries, controlled=controlled, min_available=snapshot.revision.min_available
     )
     tries = f"; retry {retries} of {limit}" if rule.to is Phase.RESTARTING and rule.retries else ""
-    cause = decision.message.replace(_WAIT_MARK, " / ")
-    message = f"{cause}; {decision.action}{f' {restart.write()}' if targeted else ''}{tries}"
+    message = f"{_unmarked(decision.message)}; {decision.action}{f' {restart.write()}' if targeted else ''}{tries}"
     new = new.enter(rule.to, reason=decision.reason, message=message, now=snapshot.now)
     to_delete = killed if targeted else doomed
     stage: list[Step] = [DeletePods(pods=to_delete, mark=targeted)] if to_delete else []
@@ -150,6 +149,11 @@ def _plan_restarting(snapshot: Snapshot, census: Census) -> Plan:
 def _first_cause(status: Status) -> str:
     """Return why the Job is in its phase: the message without what it waits for."""
     return status.message.partition(_WAIT_MARK)[0]
+
+
+def _unmarked(message: str) -> str:
+    """Return what somebody else may have said without the mark, behind which everything is replaced later."""
+    return message.replace(_WAIT_MARK, " / ")
 
 
 def _waiting(status: Status, awaited: str) -> Status:
@@ -248,7 +252,7 @@ def _conclude(snapshot: Snapshot, census: Census, phase: Phase, *, reason: str, 
     new = replace(
         snapshot.status, controlled=controlled, running_duration=duration, min_available=snapshot.revision.min_available
     )
-    alive = _alive(census)
+    alive, message = _alive(census), _unmarked(message)
     new = with_counters(new, after_kill(census, alive)).enter(phase, reason=reason, message=message, now=now)
     events = (EventNote(type="Warning" if phase is Phase.FAILED else "Normal", reason=f"Job{phase}", message=message),)
     if alive:

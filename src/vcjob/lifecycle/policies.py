@@ -118,7 +118,8 @@ def _decide_command(snapshot: Snapshot) -> Verdict:
     message = f"Command {command.name}" + (f": {command.reason}" if command.reason else "")
     restart = Restart(whole=True) if action is Action.RESTART_JOB else Restart(alive_only=action is Action.RESUME_JOB)
     if rule.to is Phase.RESTARTING and not _widens(snapshot, restart):
-        return _in_vain(f"Command {command.name} asks for {action}, but all Pods are being restarted already")
+        why = "all Pods are being restarted already" if _may_retry(snapshot) else "all retries are used up"
+        return _in_vain(f"Command {command.name} asks for {action}, but {why}")
     return Verdict(
         decision=Decision(action=action, rule=rule, reason=COMMAND_ISSUED, message=message, restart=restart),
         pending=(),
@@ -161,7 +162,13 @@ def _widens(snapshot: Snapshot, restart: Restart) -> bool:
     if snapshot.phase is not Phase.RESTARTING:
         return True
     current = snapshot.restart or Restart(alive_only=True)
-    return not current.whole and not current.alive_only and not current.includes(restart)
+    if current.alive_only:  # a resumed Job's, or the last Pods' of one that has used up its retries
+        return restart.whole and _may_retry(snapshot)
+    return not current.whole and not current.includes(restart)
+
+
+def _may_retry(snapshot: Snapshot) -> bool:
+    return snapshot.status.retry_count < snapshot.revision.job.spec.effective_max_retry
 
 
 class _Scopes:

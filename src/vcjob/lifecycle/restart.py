@@ -9,7 +9,7 @@ costs nothing. The record lives in `status.controlledResources` under the key `r
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from vcjob.api.job import PODS_MAX
@@ -68,7 +68,7 @@ class Restart:
         """Return the restart that covers both."""
         if self.whole or other.whole:
             return Restart(whole=True)
-        return replace(Restart.join((self, other)), alive_only=self.alive_only and not other.targets)
+        return Restart.join((self, other))
 
     @classmethod
     def join(cls, parts: Iterable["Restart"]) -> "Restart":

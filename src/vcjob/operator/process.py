@@ -172,9 +172,8 @@ class Operator:
             await server.stop()
 
     def _make_gang(self) -> Gang:
-        if self._settings.gang_scheduler == "volcano":
-            return VolcanoGang()
-        return NoGang(gang_scheduler_name=self._settings.scheduler_name)
+        make = VolcanoGang if self._settings.gang_scheduler == "volcano" else NoGang
+        return make(gang_scheduler_name=self._settings.scheduler_name)
 
     @property
     def _lease_namespace(self) -> str:

@@ -214,9 +214,10 @@ def _trust_operations(configuration: dict[str, Any], bundle: str) -> list[dict[s
     ]
     if not operations:
         return []
-    # Places in a list are only good for the list that was read.
+    # Places in a list are only good for the list that was read. To write its version makes another one a conflict; to
+    # test for it would make it an invalid patch.
     version = configuration["metadata"]["resourceVersion"]
-    return [{"op": "test", "path": "/metadata/resourceVersion", "value": version}, *operations]
+    return [{"op": "add", "path": "/metadata/resourceVersion", "value": version}, *operations]
 
 
 def _data_of(material: Material) -> dict[str, bytes]:

@@ -38,6 +38,13 @@ def test_the_gang_scheduler_adds_its_group() -> None:
     assert "PodGroup" in [d["kind"] for d in yaml.safe_load_all(result.stdout)]
 
 
+@pytest.mark.parametrize(("gang", "expected"), [("volcano", "mine"), ("none", None)])
+def test_pods_go_to_the_gang_scheduler_by_its_name(gang: str, expected: str | None) -> None:
+    result = run(str(EXAMPLES / "plugin-env.yaml"), "--gang-scheduler", gang, "--scheduler-name", "mine")
+    pods = [d for d in yaml.safe_load_all(result.stdout) if d["kind"] == "Pod"]
+    assert {pod["spec"].get("schedulerName") for pod in pods} == {expected}
+
+
 def test_env_is_a_table_with_the_values_that_a_container_sees() -> None:
     result = run(str(EXAMPLES / "pytorch.yaml"), "--env", "--pod", "pytorch-job-worker-1")
     lines = [line.split() for line in result.stdout.splitlines()]

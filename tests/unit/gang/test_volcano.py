@@ -222,11 +222,16 @@ def test_the_full_minimum_returns_when_nothing_waits_any_more():
     assert minimum(None, have=2) == 3
 
 
+@pytest.mark.parametrize(("said", "expected"), [("", "mine"), ("other", "other")])
+def test_pods_that_name_no_scheduler_go_to_the_gang_scheduler(said: str, expected: str):
+    assert VolcanoGang(gang_scheduler_name="mine").scheduler_name(said) == expected
+
+
 # Without groups
 
 
 def test_without_a_gang_scheduler_pods_are_made_at_once_by_the_clusters_own():
     gang = NoGang(gang_scheduler_name="volcano")
     assert gang.admits(None)
-    assert (gang.scheduler_name("volcano"), gang.scheduler_name("mine")) == ("", "mine")
+    assert [gang.scheduler_name(name) for name in ("", "volcano", "mine")] == ["", "", "mine"]
     assert gang.wanted_group(compiled(two), FIRST) is None

@@ -100,6 +100,18 @@ def test_a_resumed_job_keeps_its_finished_pods_and_makes_the_others():
     assert pending.plan().status.retry_count == 0
 
 
+def test_a_command_restarts_the_finished_pods_of_a_job_that_is_being_resumed_too():
+    resuming = job().task("w", 2).restarting("alive", version=2).pod(failed("w", 0), running("w", 1))
+    made = resuming.command("RestartJob").plan()
+    assert (made.status.controlled["restart"], deleted(made)) == ("job", ["w-0", "w-1"])
+
+
+def test_the_last_try_is_not_restarted():
+    last = job().task("w", 2).restarting("alive", version=3, retry_count=3)
+    made = last.pod(failed("w", 0, job_version=2), running("w", 1, job_version=2)).command("RestartJob").plan()
+    assert [note.message for note in made.events] == ["Command c asks for RestartJob, but all retries are used up"]
+
+
 def test_when_the_retries_are_used_up_the_job_fails():
     last = job().task("w", 2).restarting("alive", version=3, retry_count=3, message="pod j-w-0 failed")
     made = last.volcano("Running", job_version=None).pod(failed("w", 0, job_version=2)).plan()
@@ -139,3 +151,11 @@ def test_a_restart_of_single_pods_takes_finished_ones_that_an_abort_had_kept():
     assert restart.covers(failed("w", 0, job_version=0), version=2, retry_count=1)
     assert not restart.covers(failed("w", 1, job_version=0), version=2, retry_count=1)
     assert restart.covers(running("w", 1, job_version=0, created=BEFORE), version=2, retry_count=1)
+
+
+def test_what_ended_the_job_is_kept_whole_whatever_characters_it_has():
+    said = 'Pod "j-w-0" is invalid: Invalid value: "a | b": must be y'
+    begun = job().task("w", 1).memory(rejected=said)
+    made = begun.plan()
+    ended = begun.after(made).plan()
+    assert made.status.message == ended.status.message == said.replace(" | ", " / ")

@@ -5,7 +5,7 @@ import copy
 import json
 from typing import Any
 
-from vcjob.kube.errors import AlreadyExists, Conflict, NotFound, ServerError
+from vcjob.kube.errors import AlreadyExists, Conflict, Invalid, NotFound, ServerError
 from vcjob.webhook.registration import CONFIGURATION_PATHS
 
 __all__ = ("SECRET", "MemoryApi")
@@ -70,8 +70,10 @@ class MemoryApi:
             for part in parents:
                 place = place[int(part) if isinstance(place, list) else part]
             if operation["op"] == "test" and place[last] != operation["value"]:
-                raise Conflict("it was changed", code=409)
+                raise Invalid("testing value failed", code=422)
             place[last] = operation["value"]
+        if item["metadata"]["resourceVersion"] != self.objects[path]["metadata"]["resourceVersion"]:
+            raise Conflict("it was changed", code=409)
         self.writes.append(path)
         return self.put_object(path, item)
 

@@ -53,6 +53,13 @@ def test_a_manifest_without_the_defaults_can_be_applied_again_and_scaled():
     assert judge_change(STORED, {**STORED, "spec": {**STORED["spec"], "tasks": bare["spec"]["tasks"]}}) == Verdict()
 
 
+def test_a_manifest_can_be_applied_again_whatever_scheduler_is_the_default():
+    bare = job().tasks(task("a", 3), task("b")).make()
+    assert judge_change(default_job(job().tasks(task("a"), task("b")).make(), scheduler="mine"), bare) == Verdict()
+    other = {**bare, "spec": {**bare["spec"], "schedulerName": "other"}}
+    assert "spec.schedulerName" in judge_change(STORED, other).denial
+
+
 def test_a_change_of_the_queue_is_refused():
     moved = {**STORED, "spec": {**STORED["spec"], "queue": "other"}}
     assert "job updates may not change fields other than" in judge_change(STORED, moved).denial
