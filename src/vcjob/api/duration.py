@@ -5,7 +5,6 @@ The law: `parse_duration(str(d)) == d` for every duration, and `str` prints what
 
 import re
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Final
 
 __all__ = ("DURATION_PATTERN", "Duration", "InvalidDuration", "parse_duration")
@@ -36,20 +35,10 @@ class Duration:
 
     nanoseconds: int
 
-    @classmethod
-    def of(cls, span: timedelta) -> "Duration":
-        """Make one from a timedelta."""
-        return cls(span // timedelta(microseconds=1) * 1000)
-
     @property
     def seconds(self) -> float:
         """Return the span in seconds."""
         return self.nanoseconds / SECOND
-
-    @property
-    def timedelta(self) -> timedelta:
-        """Return the span with the microsecond as its finest part."""
-        return timedelta(microseconds=self.nanoseconds / 1000)
 
     def __str__(self) -> str:
         if self.nanoseconds == 0:

@@ -56,9 +56,6 @@ class Quantity:
     def __add__(self, other: "Quantity") -> "Quantity":
         return Quantity(nano=self.nano + other.nano, form=self.form if self.nano else other.form)
 
-    def __sub__(self, other: "Quantity") -> "Quantity":
-        return Quantity(nano=self.nano - other.nano, form=self.form if self.nano else other.form)
-
     def __mul__(self, times: int) -> "Quantity":
         return Quantity(nano=self.nano * times, form=self.form)
 
@@ -69,11 +66,6 @@ class Quantity:
     def value(self) -> int:
         """Return whole units, rounded up."""
         return -(-self.nano // NANO)
-
-    @property
-    def milli(self) -> int:
-        """Return thousandths, rounded up."""
-        return -(-self.nano // 10**6)
 
     @property
     def is_whole(self) -> bool:

@@ -198,7 +198,6 @@ class ApiClient:
         *,
         uid: str | None = None,
         resource_version: str | None = None,
-        grace_period_s: int | None = None,
         propagation: str | None = None,
         accept: str | None = None,
         once: bool = False,
@@ -215,8 +214,6 @@ class ApiClient:
         conditions = {"uid": uid, "resourceVersion": resource_version}
         if conditions := {name: value for name, value in conditions.items() if value is not None}:
             options["preconditions"] = conditions
-        if grace_period_s is not None:
-            options["gracePeriodSeconds"] = grace_period_s
         if propagation is not None:
             options["propagationPolicy"] = propagation
         answer = await self.request("DELETE", path, body=options, accept=accept, once=once)

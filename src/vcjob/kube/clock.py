@@ -46,16 +46,6 @@ class ServerClock:
         self._second = 0.0  # what `_header` says
         self._odd: list[float] = []  # offsets of contradicting samples in a row
 
-    @property
-    def synced(self) -> bool:
-        """True once any answer has been seen."""
-        return self._offset is not None
-
-    @property
-    def offset_s(self) -> float:
-        """How far the server's clock is ahead of the local wall clock, in seconds (negative: behind)."""
-        return 0.0 if self._offset is None else self._offset + steady() - time.time()
-
     def now(self) -> datetime:
         """Return the server's time in UTC; the local time as long as no answer has been seen."""
         if self._offset is None:

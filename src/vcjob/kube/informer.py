@@ -50,7 +50,6 @@ class InformerStats:
     bookmarks: int = 0
     lists: int = 0
     relists: int = 0  # lists after the first of each stream
-    watches: int = 0
     failures: int = 0
     undecodable: int = 0
 
@@ -87,11 +86,6 @@ class Informer(Generic[T]):
     def last_heard(self) -> float:
         """The `steady` time at which the stream that is silent for longest was last heard."""
         return min(stream.last_heard for stream in self._streams)
-
-    @property
-    def missing(self) -> bool:
-        """The server does not know the kind (its CRD is not installed); it is asked again from time to time."""
-        return any(stream.missing for stream in self._streams)
 
     @property
     def fault(self) -> str:
@@ -148,7 +142,6 @@ class _Stream(Generic[T]):
             self.path = f"{head}/namespaces/{namespace}/{plural}"
         self.last_heard = steady()
         self.ready = False
-        self.missing = False
         self.fault = ""
 
     async def run(self) -> None:
@@ -214,7 +207,7 @@ class _Stream(Generic[T]):
         self._store.forget_absent(present, version=self._version, namespace=self._namespace)
         self._stats.lists += 1
         self._stats.relists += self.ready
-        self._must_list = self._from_store = self.missing = False
+        self._must_list = self._from_store = False
         self._be_ready()
 
     async def _ask(self, params: dict[str, str]) -> tuple[int, Iterable[bytes]]:
@@ -253,7 +246,6 @@ class _Stream(Generic[T]):
             "resourceVersion": str(self._version),
             "timeoutSeconds": str(int(lasts)),
         }
-        self._stats.watches += 1
         deadline = perf_counter() + _SLICE_S
         stream = self._api.stream(
             self.path,
@@ -321,7 +313,7 @@ class _Stream(Generic[T]):
         self._stats.failures += 1
         if isinstance(failure, NotFound | NotServed):
             self._heard()  # an answer, too: the kind is not there, and so nothing of it
-            self._must_list = self.missing = True
+            self._must_list = True
             self._be_ready()
         self.fault = failure.message
         word = f"{type(failure).__name__} {failure.reason}"

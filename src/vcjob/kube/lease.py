@@ -112,9 +112,6 @@ class LeaseElector:
         self._newest = 0  # the Lease's resourceVersion
         self._sure_until = float("-inf")  # steady; until then nobody else can have taken the Lease
         self.identity = identity
-        self.elected = asyncio.Event()  # set while this process leads
-        self.lost = asyncio.Event()  # set while it does not
-        self.lost.set()
 
     # For those who write
 
@@ -155,14 +152,10 @@ class LeaseElector:
 
     async def _lead(self, on_started: Callable[[], Awaitable[None]], on_stopped: Callable[[], Awaitable[None]]) -> None:
         log.info("leading", extra={"identity": self.identity, "lease": self._path})
-        self.lost.clear()
-        self.elected.set()
         work = asyncio.ensure_future(on_started())
         try:
             await self._keep_lead(work)
         finally:
-            self.elected.clear()
-            self.lost.set()
             await _end(work)
             await on_stopped()
 

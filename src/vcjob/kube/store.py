@@ -59,7 +59,6 @@ class Store(Generic[T]):
         self._now = now
         self._items: dict[Key, T] = {}
         self._gone: dict[Key, _Tombstone] = {}
-        self.stale_events = 0  # ignored because something newer was known
 
     # Reading
 
@@ -87,10 +86,8 @@ class Store(Generic[T]):
         key = item.key
         old = self._items.get(key)
         if old is not None and item.version <= old.version:
-            self.stale_events += item.version < old.version
             return False
         if self._gone and self._is_belated(item):
-            self.stale_events += 1
             return False
         self._items[key] = item
         self._tell(key, old, item)
@@ -121,7 +118,6 @@ class Store(Generic[T]):
         stone.uids.discard(item.uid)
         old = self._items.get(key)
         if old is None or old.version > item.version:
-            self.stale_events += old is not None
             return False
         del self._items[key]
         self._tell(key, old, None)

@@ -119,6 +119,7 @@ def read_gauges(
     yield "workqueue_oldest_seconds", "Age of the longest waiting Job.", named, queue.oldest_s
     yield "vcjob_limiter_limit", "Requests that may be in flight.", {}, engine.limiter.limit
     yield "vcjob_limiter_in_flight", "Requests in flight.", {}, engine.limiter.in_flight
+    yield "vcjob_limiter_paused_seconds", "Until the server lets itself be asked again.", {}, engine.limiter.paused_s
     phases: dict[str, int] = {}
     for record in engine.view.jobs:
         phase = str(record.status.phase or "New")
@@ -134,6 +135,11 @@ def read_gauges(
                 steady() - informer.last_heard,
             )
             yield "vcjob_watch_relists", "Lists after the first.", {"kind": kind}, informer.relists
+            stats = informer.stats
+            yield "vcjob_watch_events_total", "Objects that the watch told of.", {"kind": kind}, stats.events
+            yield "vcjob_watch_bookmarks_total", "Bookmarks of the watch.", {"kind": kind}, stats.bookmarks
+            yield "vcjob_watch_failures_total", "Lists and watches that failed.", {"kind": kind}, stats.failures
+            yield "vcjob_watch_unreadable_total", "Objects passed over.", {"kind": kind}, stats.undecodable
             yield "vcjob_store_objects", "Objects known.", {"kind": kind}, len(informer.store)
     yield "vcjob_events_waiting", "Events that wait to be sent.", {}, recorder.waiting
     yield "vcjob_events_sent_total", "Events sent, repeats with the first.", {}, recorder.stats.sent

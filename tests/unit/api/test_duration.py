@@ -1,7 +1,5 @@
 """Durations; the expected spellings were printed by Go's time package."""
 
-from datetime import timedelta
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,11 +35,6 @@ def test_a_duration_is_read_and_printed(text: str, printed: str, seconds: float)
 def test_what_is_no_duration_is_refused(text: object) -> None:
     with pytest.raises(InvalidDuration, match="is not a duration"):
         parse_duration(text)
-
-
-def test_a_timedelta_and_a_duration_are_the_same_span() -> None:
-    span = timedelta(hours=1, milliseconds=250)
-    assert (str(Duration.of(span)), Duration.of(span).timedelta) == ("1h0m0.25s", span)
 
 
 @given(st.integers(min_value=-(2**63) + 1, max_value=2**63 - 1))

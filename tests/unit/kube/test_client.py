@@ -41,7 +41,7 @@ async def test_an_object_lives_through_all_verbs(api: ApiClient, server: FakeSer
     await api.merge_patch(f"{PODS}/p", {"metadata": {"labels": {"x": "y"}}})
     got = json.loads(await api.get(f"{PODS}/p"))
     assert (got["a"], got["metadata"]["labels"], got["metadata"]["uid"]) == (1, {"x": "y"}, made["metadata"]["uid"])
-    await api.delete(f"{PODS}/p", uid=made["metadata"]["uid"], grace_period_s=0, propagation="Background")
+    await api.delete(f"{PODS}/p", uid=made["metadata"]["uid"], propagation="Background")
     with pytest.raises(NotFound):
         await api.get(f"{PODS}/p")
 

@@ -52,7 +52,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 def test_without_an_answer_the_local_clock_serves() -> None:
     clock = ServerClock()
     assert abs((clock.now() - datetime.now(UTC)).total_seconds()) < 1
-    assert (clock.synced, clock.offset_s) == (False, 0.0)
 
 
 def test_one_answer_is_right_within_a_second(world: World) -> None:

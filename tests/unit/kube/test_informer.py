@@ -292,12 +292,12 @@ async def test_a_kind_that_does_not_exist_is_waited_for_and_told_once(
     server.unknown.add("pods")
     with caplog.at_level(logging.WARNING):
         async with following(api) as (informer, _):
-            assert informer.missing
+            assert informer.fault
             await server.wait_for_calls("GET", 4)
             server.unknown.clear()
             server.put(PODS, "default", "a", value=1)
             await caught_up(server, informer)
-            assert not informer.missing
+            assert not informer.fault
     assert len([record for record in caplog.records if record.name == module.__name__]) == 1
 
 

@@ -205,7 +205,7 @@ def test_a_call_that_hangs_does_not_keep_the_lead_beyond_its_time() -> None:
             await asyncio.sleep(1)
             lease.hangs = True
             await asyncio.sleep(10.5)
-            assert (a.elector.is_leader, a.elector.lost.is_set()) == (False, True)
+            assert not a.elector.is_leader
             lease.hangs = False
 
     simulate(story)
