@@ -37,8 +37,8 @@ __all__ = ("operator",)
 def operator(context: click.Context, /, **given: Any) -> None:
     """Run the operator until SIGTERM."""
     # Imported late: a kubectl-like command must not wait for the controller's libraries.
+    from vcjob.daemon.health import CannotListen
     from vcjob.kube.credentials import CredentialsError
-    from vcjob.operator.health import CannotListen
     from vcjob.operator.process import run_operator
     from vcjob.operator.settings import OperatorSettings
 

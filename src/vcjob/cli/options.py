@@ -29,7 +29,7 @@ def option(name: str, *names: str, **kwargs: Any) -> Callable[[_F], _F]:
 
 def bind_address(context: click.Context, parameter: click.Parameter, value: str) -> Any:
     """Read an address for click."""
-    from vcjob.operator.settings import parse_bind_address
+    from vcjob.daemon.addresses import parse_bind_address
 
     try:
         return parse_bind_address(value)

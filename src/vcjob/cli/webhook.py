@@ -89,8 +89,8 @@ def webhook(context: click.Context, /, **given: Any) -> None:
     """Answer the API server's questions about new and changed objects until SIGTERM."""
     # Imported late: a kubectl-like command must not wait for the webhook's libraries.
     from vcjob.admission.queue_rules import QueuePolicy
+    from vcjob.daemon.health import CannotListen
     from vcjob.kube.credentials import CredentialsError
-    from vcjob.operator.health import CannotListen
     from vcjob.webhook.process import run_webhook
     from vcjob.webhook.settings import WebhookSettings
 

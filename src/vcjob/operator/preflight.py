@@ -14,7 +14,8 @@ import msgspec
 from vcjob.api.names import BATCH_GROUP, BUS_GROUP, SCHEDULING_GROUP
 from vcjob.kube.answers import read_typed
 from vcjob.kube.client import ApiClient
-from vcjob.kube.errors import ApiError, NotFound, NotServed
+from vcjob.kube.discovery import find_served
+from vcjob.kube.errors import ApiError, NotFound
 
 __all__ = (
     "Need",
@@ -22,7 +23,6 @@ __all__ = (
     "find_absent_namespaces",
     "find_missing_kinds",
     "find_missing_rights",
-    "find_served",
     "list_needs",
     "wait_for_kinds",
 )
@@ -64,14 +64,6 @@ class _Verdict(msgspec.Struct):
 
 class _Review(msgspec.Struct):
     status: _Verdict
-
-
-class _Kind(msgspec.Struct):
-    name: str
-
-
-class _Kinds(msgspec.Struct):
-    resources: list[_Kind]
 
 
 def list_needs(*, groups: bool, elects: bool) -> tuple[Need, ...]:
@@ -167,16 +159,6 @@ async def find_missing_kinds(api: ApiClient, *, groups: bool) -> tuple[str, ...]
         served = await find_served(api, group, version)
         missing += [f"{plural}.{group}" for plural in plurals if plural not in served]
     return tuple(missing)
-
-
-async def find_served(api: ApiClient, group: str, version: str) -> frozenset[str]:
-    """Return the plurals of the kinds that the API server serves of a group. Raises ApiError."""
-    path = f"/apis/{group}/{version}"
-    try:
-        answer = read_typed(await api.get(path, timeout_s=_ANSWER_S), _Kinds, path=path)
-    except (NotFound, NotServed):
-        return frozenset()
-    return frozenset(resource.name for resource in answer.resources)
 
 
 async def wait_for_kinds(api: ApiClient, *, groups: bool, tell: "list[str]") -> None:

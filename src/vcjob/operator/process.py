@@ -20,6 +20,8 @@ import uvloop
 from vcjob import __version__
 from vcjob.controller.engine import Engine
 from vcjob.controller.view import View
+from vcjob.daemon.health import Check, HealthServer, Pulse
+from vcjob.daemon.logs import set_up_logging
 from vcjob.gang.base import Gang
 from vcjob.gang.none import NoGang
 from vcjob.gang.volcano import VolcanoGang
@@ -30,8 +32,6 @@ from vcjob.kube.errors import ApiError, WentBack
 from vcjob.kube.events import EventRecorder
 from vcjob.kube.lease import LeaseElector
 
-from .health import Check, HealthServer, Pulse
-from .logs import set_up_logging
 from .metrics import Metrics
 from .observing import Observing, read_gauges
 from .preflight import find_absent_namespaces, find_missing_rights, list_needs, wait_for_kinds

@@ -3,25 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ("BindAddress", "OperatorSettings", "parse_bind_address")
+from vcjob.daemon.addresses import BindAddress
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BindAddress:
-    """Where a server listens; an empty host means all interfaces, port 0 none at all."""
-
-    host: str
-    port: int
-
-
-def parse_bind_address(text: str) -> BindAddress:
-    """Read `HOST:PORT`, `:PORT` or `0` (off). Raises ValueError with a sentence."""
-    if text in ("0", ""):
-        return BindAddress(host="", port=0)
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"{text!r} is no bind address; write HOST:PORT, :PORT, or 0 to switch it off")
-    return BindAddress(host=host.strip("[]"), port=int(port))
+__all__ = ("OperatorSettings",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +19,7 @@ class OperatorSettings:
     scheduler_name: str = "volcano"
     leader_elect: bool = True
     leader_elect_namespace: str | None = None
-    health: BindAddress = BindAddress(host="", port=8081)
-    metrics: BindAddress = BindAddress(host="", port=8080)
+    health: BindAddress
+    metrics: BindAddress
     log_level: str = "info"
     log_format: str = "text"

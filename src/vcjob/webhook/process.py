@@ -17,13 +17,13 @@ import kopf
 import uvloop
 
 from vcjob import __version__
+from vcjob.daemon.addresses import BindAddress
+from vcjob.daemon.health import CannotListen, Check, HealthServer, Pulse
+from vcjob.daemon.logs import set_up_logging
 from vcjob.kube.client import ApiClient
 from vcjob.kube.credentials import Credentials, load_credentials
+from vcjob.kube.discovery import find_served
 from vcjob.kube.errors import ApiError
-from vcjob.operator.health import CannotListen, Check, HealthServer, Pulse
-from vcjob.operator.logs import set_up_logging
-from vcjob.operator.preflight import find_served
-from vcjob.operator.settings import BindAddress
 
 from .certificates import LIFETIMES, advance, service_names
 from .folder import follow_folder

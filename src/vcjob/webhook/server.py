@@ -16,8 +16,8 @@ import kopf
 from aiohttp import web
 
 from vcjob.admission.raw import mapping
+from vcjob.daemon.addresses import BindAddress
 from vcjob.kube.clock import steady
-from vcjob.operator.settings import BindAddress
 
 from .handlers import Exchange, current_exchange
 from .metrics import Outcome, WebhookMetrics

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vcjob.admission.queue_rules import QueuePolicy
-from vcjob.operator.settings import BindAddress
+from vcjob.daemon.addresses import BindAddress
 
 from .certificates import LIFETIMES, Lifetimes
 

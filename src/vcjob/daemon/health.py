@@ -13,7 +13,7 @@ from aiohttp import web
 
 from vcjob.kube.clock import steady
 
-from .settings import BindAddress
+from .addresses import BindAddress
 
 __all__ = ("CannotListen", "Check", "HealthServer", "Pulse")
 

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from vcjob.operator.logs import set_up_logging
+from vcjob.daemon.logs import set_up_logging
 
 
 @pytest.fixture(autouse=True)
