@@ -327,7 +327,7 @@ def test_the_claims_of_a_job_are_not_recorded_in_another_of_its_name():
         world.operator.hear_all()
         mine = {**claim, "volumeClaimName": "mine"}
         world.cluster.objects.pop(KEY)
-        spec = {**world.spec, "volumes": [mine]}
+        spec = {**world.submitted["spec"], "volumes": [mine]}
         kind = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
         world.cluster.create(JOBS, {**kind, "metadata": {"name": "j"}, "spec": spec})
         world.job_uid = world.cluster.objects[KEY]["metadata"]["uid"]

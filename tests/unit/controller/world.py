@@ -134,14 +134,16 @@ class Laws:
         job = self.world.cluster.objects.get(KEY)
         if job is None or job["metadata"].get("deletionTimestamp"):
             return  # the operator cannot know yet; the garbage collector takes it
-        assert job["metadata"]["uid"] == write.new["metadata"]["ownerReferences"][0]["uid"]
+        record = self.world.operator.engine.view.jobs.get(("ns", "j"))
+        assert record is not None
+        if record.uid != job["metadata"]["uid"]:
+            return  # the same, of a Job in whose place there is another by now
+        assert record.uid == write.new["metadata"]["ownerReferences"][0]["uid"]
         status, notes = job.get("status") or {}, write.new["metadata"]["annotations"]
         # A new Job's first status may come after its Pods while the API server is busy.
         assert _phase_in(status) in ("", "Pending", "Running"), "Pods are made in Pending and Running only"
         assert int(notes[ANNOTATION_JOB_VERSION]) == status.get("version", 0), "no Pod is made for an earlier run"
         assert int(notes[ANNOTATION_JOB_RETRY_COUNT]) == status.get("retryCount", 0)
-        record = self.world.operator.engine.view.jobs.get(("ns", "j"))
-        assert record is not None
         wanted = next(t.task.replicas for t in record.revision.tasks if t.task.name == notes[LABEL_TASK_SPEC])
         assert int(notes[LABEL_TASK_INDEX]) < wanted, "no Pod beyond the desired set"
 
@@ -161,9 +163,8 @@ class World:
         self.cluster = Cluster()
         self.gang = gang
         self.laws = Laws(self)
-        self.spec = job["spec"]
-        self.cluster.create(JOBS, job)
-        self.job_uid = self.cluster.objects[KEY]["metadata"]["uid"]
+        self.submitted = job
+        self.job_uid: str = self.cluster.create(JOBS, job)["metadata"]["uid"]
         self.operator = self._start()
         self.stand_by: SimOperator | None = None  # a replica that has led before
         self.cluster.listeners.append(self.laws.check)
@@ -308,6 +309,23 @@ class World:
         if number % 4 == 0 and KEY in self.cluster.objects:
             self.cluster.delete(KEY)
 
+    def submit_again(self, number: int) -> None:
+        """Make another Job of the same name when the first one is gone; its objects need not be."""
+        if KEY not in self.cluster.objects:
+            self.job_uid = self.cluster.create(JOBS, self.submitted)["metadata"]["uid"]
+            self.laws.open.clear()
+            self.laws.commands.clear()
+
+    def sweep(self, number: int) -> None:
+        """Delete an object that the operator has made and that is no Pod."""
+        others = [key for key in sorted(self.cluster.objects) if key[0] not in (JOBS, PODS, PODGROUPS, "commands")]
+        if others:
+            self.cluster.finish(others[number % len(others)])
+
+    def label_job(self, number: int) -> None:
+        if KEY in self.cluster.objects:
+            self.cluster.change(KEY, lambda raw: raw["metadata"].update(labels={"team": str(number)}))
+
     def set_quota(self, number: int) -> None:
         self.cluster.pod_quota = None if number % 3 == 0 else number % 4
 
@@ -437,6 +455,9 @@ MOVES: Final[dict[str, Callable[[World, int], Any]]] = {
     "scale": World.scale,
     "command": World.command,
     "delete job": World.delete_job,
+    "submit again": World.submit_again,
+    "sweep": World.sweep,
+    "label job": World.label_job,
     "quota": World.set_quota,
     "crash": World.crash,
     "hand over": World.hand_over,
