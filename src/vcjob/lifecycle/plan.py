@@ -92,7 +92,9 @@ def _plan_decision(snapshot: Snapshot, census: Census, decision: Decision) -> Pl
     new = replace(
         new, version=version, retry_count=retries, controlled=controlled, min_available=snapshot.revision.min_available
     )
-    tries = f"; retry {retries} of {limit}" if rule.to is Phase.RESTARTING and rule.retries else ""
+    # A restart that is widened stands on the retry that was paid for it; to resume costs none.
+    paid = retries if rule.retries or snapshot.phase is Phase.RESTARTING else 0
+    tries = f"; retry {retries} of {limit}" if rule.to is Phase.RESTARTING and paid else ""
     message = f"{_unmarked(decision.message)}; {decision.action}{f' {restart.write()}' if targeted else ''}{tries}"
     new = new.enter(rule.to, reason=decision.reason, message=message, now=snapshot.now)
     to_delete = killed if targeted else doomed

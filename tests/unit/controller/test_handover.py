@@ -125,6 +125,28 @@ def test_the_time_of_a_cause_does_not_run_from_an_earlier_lead():
     run(world, story)
 
 
+def test_a_command_that_may_not_be_deleted_keeps_the_job_from_nothing_else():
+    world = world_with({"event": "PodFailed", "action": "RestartJob"})
+
+    async def story(_: World) -> None:
+        await become_running(world)
+        refuse(world, "commands", "delete", Forbidden("no right", code=403))
+        world.command(ABORT)
+        await world.catch_up(0)
+        world.end_pod(0, 1)
+        await world.catch_up(0)
+        assert world.job is not None
+        assert (world.phase, world.job["status"]["retryCount"]) == ("Restarting", 1)
+        told = {event.message for event in world.operator.log.events if event.reason == "CommandWaits"}
+        assert told == {"Forbidden: Command c1 waits to be deleted: no right"}
+        obey(world)
+        world.cluster.now += 5
+        await world.catch_up(0)
+        assert world.phase in ("Aborting", "Aborted")
+
+    run(world, story)
+
+
 def test_a_command_that_was_taken_is_not_kept_waiting():
     world = world_with()
 

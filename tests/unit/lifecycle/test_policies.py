@@ -133,6 +133,7 @@ def test_a_failure_during_a_restart_of_other_pods_widens_it_and_costs_nothing():
     restarting = job().task("w", 3).policy("PodFailed", "RestartPod").restarting("w:0", retry_count=1)
     made = restarting.pod(terminating("w", 0, ours=True), failed("w", 1), running("w", 2)).plan()
     assert (made.status.controlled["restart"], made.status.retry_count) == ("w:0-1", 1)
+    assert made.status.message.endswith("; RestartPod w:0-1; retry 1 of 3")
 
 
 def test_a_restart_of_the_job_during_a_restart_of_a_pod_widens_it_even_on_the_last_but_one_try():
