@@ -66,10 +66,9 @@ def render(
     # Imported late: these libraries take a moment that `vcjob --help` need not wait for.
     from vcjob.api.crds import KINDS, core_schemas
     from vcjob.api.schema import model_schema
-    from vcjob.gang.none import NoGang
-    from vcjob.gang.volcano import VolcanoGang
+    from vcjob.gang.backends import BACKENDS
 
-    gang = (VolcanoGang if gang_scheduler == "volcano" else NoGang)(gang_scheduler_name=scheduler_name)
+    gang = BACKENDS[gang_scheduler](gang_scheduler_name=scheduler_name)
     (kind,) = (kind for kind in KINDS if kind.plural == "jobs")
     schema = model_schema(kind.model, core=core_schemas())
     documents: list[dict[str, Any]] = []

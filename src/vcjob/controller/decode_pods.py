@@ -128,14 +128,14 @@ def _controlling_job(owners: Iterable[Any]) -> str:
     return ""
 
 
-def _deleted_pod(meta: Any, orphaned: Any) -> float | None:
-    """Return when the deletion was asked for: the timestamp is the end of the grace period.
+def _deleted_pod(meta: Any, announced: Any) -> float | None:
+    """Return when the deletion was asked for, or else announced by a condition, if it was.
 
-    `orphaned` is the condition that announces the deletion, if there is one.
+    The timestamp is the end of the grace period.
     """
     if meta.HasField("deletion_timestamp"):
         return float(meta.deletion_timestamp.seconds - meta.deletion_grace_period_seconds)
-    return None if orphaned is None else float(orphaned.last_transition_time.seconds)
+    return None if announced is None else float(announced.last_transition_time.seconds)
 
 
 def _exits(raw: Any) -> tuple[Exit, ...]:

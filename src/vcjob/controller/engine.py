@@ -17,7 +17,7 @@ from vcjob.kube.clock import steady
 from vcjob.kube.errors import ApiError
 from vcjob.kube.lease import NotLeading
 from vcjob.kube.limiter import FairLimiter
-from vcjob.lifecycle.outcome import EventNote
+from vcjob.lifecycle.outcome import EventNote, earliest
 from vcjob.lifecycle.pod import Pod
 
 from .commands import Commands
@@ -64,7 +64,6 @@ class Engine:
         self._memories: dict[Key, JobMemory] = {}
         self._commands = Commands(api, assert_leading=assert_leading, observer=observer)
         self._failed: dict[Key, int] = {}
-        self._stuck: set[Key] = set()  # Jobs with a Command that may not be deleted
         self._bound: dict[Key, asyncio.Task[None]] = {}  # passes under way that carry out Commands
         executor = Executor(
             api,
@@ -100,7 +99,6 @@ class Engine:
     def lose_job(self, key: Key, last: JobRecord | None) -> None:
         self._memories.pop(key, None)
         self._failed.pop(key, None)
-        self._stuck.discard(key)
         self.quiet.forget(key)
         self.queue.forget(key)
         if last is not None:
@@ -158,7 +156,6 @@ class Engine:
         """Forget what was remembered for the next pass: before it, somebody else may lead and do it all."""
         self._memories.clear()
         self._failed.clear()
-        self._stuck.clear()
         self._commands.forget_doubts()
 
     async def _keep_promises(self) -> None:
@@ -233,29 +230,28 @@ class Engine:
         memory = self._memories.get(key)
         if memory is None or memory.uid != record.uid:
             memory = self._memories[key] = JobMemory(uid=record.uid)
-        refused = await self._claim(record, memory)
+        await self._claim(record, memory)
         again = await self._reconciler.look(key, memory)
-        return min(again if again is not None else _COMMAND_CAP_S, _COMMAND_CAP_S) if refused else again
+        return earliest(again, _COMMAND_CAP_S) if memory.stuck else again
 
-    async def _claim(self, record: JobRecord, memory: JobMemory) -> bool:
-        """Take the Job's Commands; return whether one may not be deleted, which must not keep the Job from all else."""
+    async def _claim(self, record: JobRecord, memory: JobMemory) -> None:
+        """Take the Job's Commands; one that may not be deleted waits, and keeps the Job from nothing else."""
+        memory.stuck = False
         try:
             await self._commands.claim(record, memory)
         except ApiError as error:
             refusal = judge(error, action=f"Command {self._commands.waiting(record.key)[0].name} waits to be deleted")
             if refusal.transient:
                 raise
-            self._stuck.add(record.key)
+            memory.stuck = True
             self._observer.event(
                 record, EventNote(type="Warning", reason="CommandWaits", message=f"{refusal.reason}: {refusal.message}")
             )
-            return True
-        self._stuck.discard(record.key)
-        return False
 
     def _is_called(self, key: Key) -> bool:
         """Return whether a Command waits for the end of the pass that is under way."""
-        return key not in self._stuck and bool(self._commands.waiting(key))
+        memory = self._memories.get(key)
+        return bool(self._commands.waiting(key)) and not (memory is not None and memory.stuck)
 
     def _owes(self, key: Key) -> bool:
         """Return whether somebody waits for a Command; one that is deleted already is known to this process alone."""

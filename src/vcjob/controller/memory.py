@@ -50,6 +50,7 @@ class JobMemory:
     deleted: int = 0  # the same
     restless: int = 0  # passes in a row that came to no end
     commands: list[Command] = field(default_factory=list)  # taken, not carried out yet
+    stuck: bool = False  # a Command waits that may not be deleted
 
     def freeze(self) -> Memory:
         """Return what a pass may look at."""

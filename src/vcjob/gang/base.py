@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from vcjob.api.job import Job
+from vcjob.api.names import DEFAULT_SCHEDULER
 
 __all__ = ("Gang", "Group", "GroupWish")
 
@@ -66,6 +67,10 @@ class Gang(ABC):
     """A gang back end."""
 
     uses_groups: bool
+
+    def __init__(self, *, gang_scheduler_name: str = DEFAULT_SCHEDULER) -> None:
+        """`gang_scheduler_name` is the `schedulerName` that means the gang scheduler."""
+        self._gang_scheduler_name = gang_scheduler_name
 
     @abstractmethod
     def scheduler_name(self, name: str) -> str:

@@ -14,9 +14,6 @@ class NoGang(Gang):
 
     uses_groups = False
 
-    def __init__(self, *, gang_scheduler_name: str) -> None:
-        self._gang_scheduler_name = gang_scheduler_name
-
     def scheduler_name(self, name: str) -> str:
         return "" if name == self._gang_scheduler_name else name
 

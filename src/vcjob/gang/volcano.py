@@ -5,7 +5,6 @@ from typing import Any, Final
 from vcjob.api.job import Job, NetworkTopology, Task
 from vcjob.api.names import (
     ANNOTATION_JOB_VERSION,
-    DEFAULT_SCHEDULER,
     LABEL_PARTITION_ID,
     LABEL_TASK_SPEC,
     SCHEDULING_API_VERSION,
@@ -25,9 +24,6 @@ class VolcanoGang(Gang):
     """PodGroups for the Volcano scheduler."""
 
     uses_groups = True
-
-    def __init__(self, *, gang_scheduler_name: str = DEFAULT_SCHEDULER) -> None:
-        self._gang_scheduler_name = gang_scheduler_name
 
     def scheduler_name(self, name: str) -> str:
         return name or self._gang_scheduler_name

@@ -100,8 +100,9 @@ def _lost_while_away(snapshot: Snapshot, census: Census) -> Iterator[tuple[str, 
 
 def _pod_causes(snapshot: Snapshot, census: Census) -> Iterator[Cause]:
     revision = snapshot.revision
-    for pod in census.members:
-        if pod.deleted is None and pod.phase == PENDING and _is_current(pod, snapshot):
+    current = [pod for pod in census.members if _is_current(pod, snapshot)]
+    for pod in current:
+        if pod.deleted is None and pod.phase == PENDING:
             if revision.has_pending_timeout:
                 yield _of_pod(
                     pod,
@@ -115,13 +116,14 @@ def _pod_causes(snapshot: Snapshot, census: Census) -> Iterator[Cause]:
                 )
     vanished = tuple(_vanished(snapshot))
     if Event.POD_FAILED in revision.watched or revision.watches_exit_codes:
-        for pod in (*census.members, *(pod for pod, _ in vanished)):
-            if pod.has_failed and _is_current(pod, snapshot):
+        for pod in (*current, *(pod for pod, _ in vanished)):
+            if pod.has_failed:
                 # Two causes of one moment stand in the order of their events.
                 since = pod.deleted if pod.orphaned else None
                 yield _of_pod(pod, Event.POD_FAILED, f"pod {pod.name} {pod.describe_failure()}", since=since)
     if Event.POD_EVICTED in revision.watched:
-        yield from _evictions(snapshot, census, vanished)
+        leaving = ((pod, snapshot.now) for pod in current if pod.deleted is not None)
+        yield from _evictions(snapshot, census, gone=(*leaving, *vanished))
 
 
 def _vanished(snapshot: Snapshot) -> Iterator[tuple[Pod, float]]:
@@ -134,16 +136,15 @@ def _vanished(snapshot: Snapshot) -> Iterator[tuple[Pod, float]]:
             yield pod, when
 
 
-def _evictions(snapshot: Snapshot, census: Census, vanished: Iterable[tuple[Pod, float]]) -> Iterator[Cause]:
-    """Yield the members that were taken away without the operator's doing.
+def _evictions(snapshot: Snapshot, census: Census, *, gone: Iterable[tuple[Pod, float]]) -> Iterator[Cause]:
+    """Yield the members that were taken away without the operator's doing; `gone` are those that leave or have left.
 
     A live Pod that is being deleted by somebody else counts at once; one that vanished between two looks is known from
     memory, or, in the first pass of this process, from the counters that the status recorded. Finished Pods are not
     evicted, and a Pod beyond the Job's replicas is surplus.
     """
     told = set()
-    leaving = ((pod, snapshot.now) for pod in census.members if pod.deleted is not None and _is_current(pod, snapshot))
-    for pod, when in (*leaving, *vanished):
+    for pod, when in gone:
         if pod.was_taken:
             told.add((pod.task, pod.index))
             reason = f" ({pod.reason})" if pod.reason else ""

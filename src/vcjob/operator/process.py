@@ -22,9 +22,8 @@ from vcjob.controller.engine import Engine
 from vcjob.controller.view import View
 from vcjob.daemon.health import Check, HealthServer, Pulse
 from vcjob.daemon.logs import set_up_logging
+from vcjob.gang.backends import BACKENDS
 from vcjob.gang.base import Gang
-from vcjob.gang.none import NoGang
-from vcjob.gang.volcano import VolcanoGang
 from vcjob.kube.client import ApiClient
 from vcjob.kube.clock import steady
 from vcjob.kube.credentials import Credentials, load_credentials
@@ -121,7 +120,7 @@ class Operator:
 
     async def _run(self, api: ApiClient) -> None:
         settings = self._settings
-        gang = self._make_gang()
+        gang = BACKENDS[self._settings.gang_scheduler](gang_scheduler_name=self._settings.scheduler_name)
         elector = self._make_elector(api)
         recorder = EventRecorder(
             api,
@@ -170,10 +169,6 @@ class Operator:
                 raise EndedByItself("kopf or the engine ended by itself")
         finally:
             await server.stop()
-
-    def _make_gang(self) -> Gang:
-        make = VolcanoGang if self._settings.gang_scheduler == "volcano" else NoGang
-        return make(gang_scheduler_name=self._settings.scheduler_name)
 
     @property
     def _lease_namespace(self) -> str:

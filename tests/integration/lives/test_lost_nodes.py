@@ -38,15 +38,14 @@ async def test_a_lost_node_is_an_eviction_and_a_failure(
             await api.create(JOBS, on_node(wanted, name, 1 if wanted == "alone" else 3, *events), name)
         for wanted in answers:
             await in_phase(api, wanted, name, "Running")
-        before = {wanted: await pods_of(api, wanted, name) for wanted in answers}
+        known = {pod["metadata"]["uid"] for wanted in answers for pod in (await pods_of(api, wanted, name)).values()}
         if away:
             await process.stop()
         await api.delete(NODES, name)
 
         async def replaced() -> bool:
-            known = {pod["metadata"]["uid"] for pods in before.values() for pod in pods.values()}
-            left = [pod for wanted in answers for pod in (await pods_of(api, wanted, name)).values()]
-            return not any(pod["metadata"]["uid"] in known for pod in left) and (away or len(left) >= 10)
+            left = {pod["metadata"]["uid"] for wanted in answers for pod in (await pods_of(api, wanted, name)).values()}
+            return known.isdisjoint(left) and len(left) == (0 if away else len(known))
 
         await eventually(replaced, timeout_s=COLLECTED_S, what="the end of the Pods")
         if away:
