@@ -21,7 +21,7 @@ _KINDS = {"none": ("jobs",), "volcano": ("jobs", "podgroups", "queues")}  # by g
 
 
 @click.command()
-@option("--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Default: in-cluster, else KUBECONFIG.")
+@option("--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Default: KUBECONFIG, else in-cluster.")
 @option("--context", help="Context of the kubeconfig; default: its current one.")
 @option(
     "--admission",
